@@ -1,0 +1,1 @@
+"""From a trace to an answer."""

@@ -1,0 +1,1 @@
+"""Which job, container or user stands behind a process or device."""

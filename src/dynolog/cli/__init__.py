@@ -1,0 +1,1 @@
+"""The dyno command line, one module a subcommand."""

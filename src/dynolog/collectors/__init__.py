@@ -1,0 +1,1 @@
+"""Arithmetic on two snapshots of one source; registered in registry.py."""

@@ -1,0 +1,86 @@
+"""What a collector is: reading apart from computing, and one line of registration."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from dynolog.model.flag import Flag, Settings
+from dynolog.model.metric import Metric
+from dynolog.sources.host_files import HostFiles
+
+Snapshot = TypeVar("Snapshot")
+Values = dict[str, int | float | str]
+
+
+class Notices(Protocol):
+    """Where a collector says, once, what a person should know (`dyno status --verbose` keeps it)."""
+
+    def say(self, key: str, sentence: str) -> None:
+        """Say `sentence` once for each `key`; the same key with the same sentence again is silent."""
+        ...
+
+
+class Collector(Protocol[Snapshot]):
+    """Reads one source, and turns two snapshots and the time between them into values.
+
+    `read` does the I/O: it runs off the socket thread under a deadline, and raises SourceUnavailable when the whole source
+    cannot be had; a single bad device, line or field costs only itself. `compute` is pure arithmetic: what cannot be known
+    (reset, wrap, new or vanished device) is a missing key, never a 0 and never a guess.
+    """
+
+    def read(self) -> Snapshot:
+        """One raw snapshot."""
+        ...
+
+    def compute(self, before: Snapshot, after: Snapshot, elapsed_s: float) -> Values:
+        """Values of the interval from `before` to `after`, which took `elapsed_s` by the monotonic clock."""
+        ...
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What a collector is made from."""
+
+    host: HostFiles
+    settings: Settings
+    notices: Notices
+
+
+class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The registration of a collector: the daemon derives its enable flag (`--enable_NAME_collector`) and its interval
+    (`--NAME_interval_s`, 0 = the kernel monitor's) from the name, and the catalogue from `metrics`. A source that is slow or
+    slow to change (sensors behind a bus) is never read more often than every `shortest_interval_s`.
+    """
+
+    name: str
+    summary: str
+    needs: str
+    factory: Callable[[Context], Collector[Any]]
+    metrics: tuple[Metric, ...]
+    flags: tuple[Flag, ...] = ()
+    on_by_default: bool = True
+    shortest_interval_s: float = 0.0
+
+
+def counter_delta(before: int | None, after: int | None) -> int | None:
+    """The growth of a counter, or None when it cannot be known: a side is missing, or it went down (reset or wrap)."""
+    if before is None or after is None or after < before:
+        return None
+    return after - before
+
+
+def put(values: Values, key: str, value: float | None) -> None:
+    """Add a value unless it is missing."""
+    if value is not None:
+        values[key] = value
+
+
+def deltas(before: Mapping[str, int], after: Mapping[str, int], keys: Mapping[str, str]) -> Values:
+    """Counter deltas of the fields named by `keys` (field → record key) that both snapshots have and that did not go down."""
+    values: Values = {}
+    for field, key in keys.items():
+        new = after.get(field)
+        old = before.get(field)
+        if new is not None and old is not None and new >= old:
+            values[key] = new - old
+    return values

@@ -1,0 +1,1 @@
+"""Flags, wiring and life cycle of the dynolog daemon."""

@@ -1,0 +1,27 @@
+"""The registration of an exporter."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from dynolog.model.flag import Flag, Settings
+from dynolog.model.metric import Catalogue
+from dynolog.pipeline.delivery import Exporter
+
+
+class ExporterContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What an exporter is made from. `write_line` puts a line into the daemon's own log (glog prefix included)."""
+
+    settings: Settings
+    catalogue: Catalogue
+    hostname: str
+    write_log: Callable[[str, int, str], None]
+
+
+class ExporterSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One destination: its flags (the first is the bool that turns it on) and its factory."""
+
+    name: str
+    summary: str
+    flags: tuple[Flag, ...]
+    factory: Callable[[ExporterContext], Exporter]

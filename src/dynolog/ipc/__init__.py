@@ -1,0 +1,1 @@
+"""The datagram protocol that PyTorch trainers speak: wire, endpoints, senders."""

@@ -1,0 +1,1 @@
+"""The words of the product: metrics, records, flags, trainers, captures. No I/O."""

@@ -1,0 +1,128 @@
+"""What a metric is, and the catalogue that every view of metrics is derived from."""
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+import msgspec
+
+
+class Kind(StrEnum):
+    """How values of a metric behave over time, and so how they may be combined."""
+
+    GAUGE = "gauge"  # a level at the time of the record; the last one wins
+    DELTA = "delta"  # what was added since the last record; sums
+    RATIO = "ratio"  # a share of a whole over the interval; averages
+    RATE = "rate"  # per second over the interval; averages
+    LABEL = "label"  # text that identifies (boot id, GPU name); not a number
+
+
+class Scope(StrEnum):
+    """What one value of a metric is about; names the label and decides the key."""
+
+    HOST = "host"
+    CPU = "cpu"
+    NODE = "node"  # a NUMA node
+    NIC = "nic"
+    DISK = "disk"
+    FILESYSTEM = "filesystem"  # instance is the mount point
+    RDMA = "rdma"  # instance is the InfiniBand or RoCE device
+    SENSOR = "sensor"  # instance is chip and label of an hwmon or powercap sensor
+    MEMORY_CONTROLLER = "memory_controller"  # instance is an EDAC controller
+    PCI = "pci"  # instance is a PCI address
+    GPU = "gpu"  # the device is a label of the record, not part of the key
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the catalogue.
+
+    `unit` is UCUM (`By`, `s`, `ms`, `%`, `1`, `{packet}`). `name` never changes once released. The same name may
+    exist in several scopes (`cpu_u` of the host, of a node, of a CPU): name and scope together identify an entry.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    description: str
+    scope: Scope = Scope.HOST
+
+    def key(self, instance: str | int = "") -> str:
+        """The key of this metric in a record: `cpu_u`, `cpu_u_node1`, `cpu_u.cpu7`, `rx_bytes.eth0`, `mlx5_0.port_rcv_data`."""
+        match self.scope:
+            case Scope.HOST | Scope.GPU:
+                return self.name
+            case Scope.NODE:
+                return f"{self.name}_node{instance}"
+            case Scope.CPU:
+                return f"{self.name}.cpu{instance}"
+            case Scope.RDMA:
+                return f"{instance}.{self.name}"
+            case _:
+                return f"{self.name}.{instance}"
+
+
+class Series(msgspec.Struct, frozen=True):
+    """What a record's key stands for: the metric, and the device or CPU it is about ("" for the host)."""
+
+    metric: Metric
+    instance: str
+
+
+_NODE_KEY = re.compile(r"^(.+)_node(\d+)$")
+_CPU_INSTANCE = re.compile(r"^cpu(\d+)$")
+
+
+class Catalogue:
+    """All metrics the daemon can produce; the only place where they are described.
+
+    Built once from what the registered collectors declare. Raises ValueError when two entries claim one name and scope.
+    """
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._by_identity: dict[tuple[str, Scope], Metric] = {}
+        self._by_suffix_name: dict[str, Metric] = {}
+        for metric in metrics:
+            identity = (metric.name, metric.scope)
+            if identity in self._by_identity:
+                raise ValueError(f"metric {metric.name} ({metric.scope}) is declared twice")
+            self._by_identity[identity] = metric
+            if metric.scope not in (Scope.HOST, Scope.GPU, Scope.NODE, Scope.CPU, Scope.RDMA):
+                other = self._by_suffix_name.setdefault(metric.name, metric)
+                if other is not metric:
+                    raise ValueError(f"metric {metric.name} has two device scopes: {other.scope} and {metric.scope}")
+        self._resolved: dict[str, Series | None] = {}
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self._by_identity.values())
+
+    def __len__(self) -> int:
+        return len(self._by_identity)
+
+    def resolve(self, key: str) -> Series | None:
+        """The metric and instance behind a record's key, or None for a key that nothing declares."""
+        try:
+            return self._resolved[key]
+        except KeyError:
+            series = self._resolve(key)
+            if len(self._resolved) > 65536:  # devices that come and go must not fill memory
+                self._resolved.clear()
+            self._resolved[key] = series
+            return series
+
+    def _resolve(self, key: str) -> Series | None:
+        for scope in (Scope.HOST, Scope.GPU):
+            if metric := self._by_identity.get((key, scope)):
+                return Series(metric, "")
+        name, dot, instance = key.partition(".")
+        if dot:
+            cpu = _CPU_INSTANCE.match(instance)
+            if cpu and (metric := self._by_identity.get((name, Scope.CPU))):
+                return Series(metric, cpu[1])
+            if metric := self._by_suffix_name.get(name):
+                return Series(metric, instance)
+            device, _, name = key.rpartition(".")
+            if metric := self._by_identity.get((name, Scope.RDMA)):
+                return Series(metric, device)
+        elif (node := _NODE_KEY.match(key)) and (metric := self._by_identity.get((node[1], Scope.NODE))):
+            return Series(metric, node[2])
+        return None

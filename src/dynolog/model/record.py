@@ -1,0 +1,20 @@
+"""What one report carries."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One report of one source.
+
+    All kernel collectors due at a tick share one record with device names in the keys (`rx_bytes.eth0`); a GPU record
+    is about one device, named by its labels. `intervals_ns` gives the measured interval of each collector whose
+    values are in it, because collectors may run at different intervals. A missing value is a missing key, never 0.
+    """
+
+    wall_ns: int
+    source: str
+    values: Mapping[str, int | float | str]
+    labels: Mapping[str, str] = {}
+    intervals_ns: Mapping[str, int] = {}

@@ -1,0 +1,83 @@
+"""What the parts of the daemon say about themselves, for `getStatus` with `verbose` and for self-metrics."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class CollectorState(StrEnum):
+    """How a collector fares."""
+
+    STARTING = "starting"  # no delta yet
+    OK = "ok"
+    UNAVAILABLE = "unavailable"  # the source is missing or forbidden; `error` has reason and remedy
+    FAILING = "failing"  # it raised; `error` has what
+    STALLED = "stalled"  # its read has not returned by the deadline
+
+
+class CollectorStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One collector: state, times of its last and longest round in ms, rounds, failures, stalls."""
+
+    name: str
+    state: CollectorState
+    interval_s: float
+    configured_interval_s: float
+    last_ms: float = 0.0
+    max_ms: float = 0.0
+    rounds: int = 0
+    failures: int = 0
+    stalls: int = 0
+    error: str = ""
+    notices: tuple[str, ...] = ()
+
+
+class ExporterStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One exporter: where it writes, what it sent and dropped, when it last succeeded (0: never)."""
+
+    name: str
+    destination: str
+    sent: int = 0
+    dropped: int = 0
+    queued: int = 0
+    last_success_wall_ns: int = 0
+    error: str = ""
+
+
+class IpcStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The IPC: addresses it listens on, counters since start, and what is missing."""
+
+    enabled: bool
+    addresses: tuple[str, ...] = ()
+    requests: int = 0
+    replies: int = 0
+    dropped_replies: int = 0
+    malformed: int = 0
+    trainers: int = 0
+    notices: tuple[str, ...] = ()
+
+
+class SelfStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the daemon itself costs. CPU as percent of one core since start and over the last minute."""
+
+    pid: int
+    cpu_pct: float
+    cpu_pct_1m: float
+    rss_bytes: int
+    threads: int
+    open_files: int
+    uptime_s: float
+
+
+class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `dyno status --verbose` shows. `missing` says what cannot work here, why, and what would give it."""
+
+    version: str
+    hostname: str
+    wall_ns: int
+    own: SelfStatus
+    ipc: IpcStatus
+    collectors: tuple[CollectorStatus, ...] = ()
+    exporters: tuple[ExporterStatus, ...] = ()
+    rpc_addresses: tuple[str, ...] = ()
+    active_captures: int = 0
+    missing: tuple[str, ...] = ()

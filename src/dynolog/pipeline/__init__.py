@@ -1,0 +1,1 @@
+"""From collectors to exporters: schedule, deadlines, queues."""

@@ -1,0 +1,1 @@
+"""Trainers, trace requests and captures, from request to checked file."""

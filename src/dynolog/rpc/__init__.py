@@ -1,0 +1,1 @@
+"""The request protocol that dyno speaks: framing, messages, server, client, authentication."""

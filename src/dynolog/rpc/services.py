@@ -1,0 +1,83 @@
+"""What the RPC methods need from the rest of the daemon; the daemon room wires the real ones, tests wire fakes."""
+
+from typing import Protocol
+
+import msgspec
+
+from dynolog.model.capture import CaptureInfo
+from dynolog.model.metric import Catalogue
+from dynolog.model.record import Record
+from dynolog.model.status import DaemonStatus
+from dynolog.model.trace_request import Caller, RequestProgress, TraceOutcome, TraceRequest
+from dynolog.model.trainer import TrainerInfo
+
+
+class WrittenTrace(msgspec.Struct, frozen=True, kw_only=True):
+    """An open written trace: `fd` belongs to whoever asked and must be closed."""
+
+    capture: CaptureInfo
+    fd: int
+    size_bytes: int
+    sha256: str
+
+
+class TraceService(Protocol):
+    """Requests, captures and trainers (profiling.service). Lives on the socket thread; awaits what may block."""
+
+    @property
+    def ipc_enabled(self) -> bool:
+        """Whether trainers can reach this daemon at all."""
+        ...
+
+    async def request_traces(self, request: TraceRequest, caller: Caller) -> TraceOutcome:
+        """Match, check and arm. Raises RequestError for a request that cannot be carried out at all."""
+        ...
+
+    def trainers(self) -> tuple[TrainerInfo, ...]:
+        """All registered trainers."""
+        ...
+
+    def progress(self, request_id: str) -> tuple[RequestProgress, ...]:
+        """One request's captures, or all that are remembered for "". Raises RequestError("not_found")."""
+        ...
+
+    async def wait(self, request_id: str, seen_version: int, timeout_s: float) -> RequestProgress:
+        """Returns at the first change after `seen_version`, at once when done, or as it stands after `timeout_s`."""
+        ...
+
+    async def open_written(self, capture_id: str, caller: Caller) -> WrittenTrace:
+        """Open the file of a written capture, beneath the trainer's root. Raises RequestError (not_found, not_written, forbidden)."""
+        ...
+
+
+class MetricsService(Protocol):
+    """The latest record of each source and device (pipeline.latest)."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The catalogue of this daemon."""
+        ...
+
+    def latest(self, source: str = "") -> tuple[Record, ...]:
+        """Latest records, stale ones left out."""
+        ...
+
+
+class StatusService(Protocol):
+    """What the daemon says of itself (daemon.status)."""
+
+    def health(self) -> int:
+        """1, or 0 while the GPU source fails."""
+        ...
+
+    def describe(self) -> DaemonStatus:
+        """Everything."""
+        ...
+
+
+class Services(msgspec.Struct, frozen=True, kw_only=True):
+    """The three, as the methods get them."""
+
+    traces: TraceService
+    metrics: MetricsService
+    status: StatusService

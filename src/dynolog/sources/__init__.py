@@ -1,0 +1,1 @@
+"""Thin typed readers of one kernel or library interface each, below a root directory."""
