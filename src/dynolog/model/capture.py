@@ -72,3 +72,12 @@ class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     file: TraceFile | None = None
     file_bytes_so_far: int = 0
     expected_s: float = 0.0
+
+
+class WrittenTrace(msgspec.Struct, frozen=True, kw_only=True):
+    """An open written trace: `fd` belongs to whoever asked and must be closed."""
+
+    capture: CaptureInfo
+    fd: int
+    size_bytes: int
+    sha256: str

@@ -64,7 +64,8 @@ class TraceOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     `matched` and `triggered` hold pids as the trainers see themselves (libkineto puts those into file names).
     `no_match_code`/`no_match_reason` are set exactly when nothing matched: `ipc_off`, `no_trainer_registered`,
-    `job_not_found`, `pid_not_registered`, `pid_dead`, `forbidden`, `no_name_or_rank`.
+    `job_not_found`, `pid_not_registered`, `pid_dead`, `forbidden`, `no_name_or_rank`,
+    `ambiguous`. A dry run differs from a real one only in that nothing is armed and `request_id` is "": `triggered` says what would be.
     """
 
     request_id: str = ""

@@ -4,21 +4,12 @@ from typing import Protocol
 
 import msgspec
 
-from dynolog.model.capture import CaptureInfo
+from dynolog.model.capture import WrittenTrace as WrittenTrace
 from dynolog.model.metric import Catalogue
 from dynolog.model.record import Record
 from dynolog.model.status import DaemonStatus
 from dynolog.model.trace_request import Caller, RequestProgress, TraceOutcome, TraceRequest
 from dynolog.model.trainer import TrainerInfo
-
-
-class WrittenTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """An open written trace: `fd` belongs to whoever asked and must be closed."""
-
-    capture: CaptureInfo
-    fd: int
-    size_bytes: int
-    sha256: str
 
 
 class TraceService(Protocol):
