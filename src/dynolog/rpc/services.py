@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from dynolog.model.capture import WrittenTrace as WrittenTrace
+from dynolog.model.capture import WrittenTrace as WrittenTrace  # noqa: PLC0414 - part of this Protocol, so named from here too
 from dynolog.model.metric import Catalogue
 from dynolog.model.record import Record
 from dynolog.model.status import DaemonStatus
