@@ -72,6 +72,15 @@ class Settings:
         """A text flag that is a comma list, without empty entries."""
         return tuple(part.strip() for part in self.text(name).split(",") if part.strip())
 
+    def update(self, given: Mapping[str, FlagValue]) -> None:
+        """Replace what was given (a reload); holders of this object see the new values at their next look."""
+        self._given = dict(given)
+
+    @property
+    def given(self) -> Mapping[str, FlagValue]:
+        """Only what was set on the command line or in a flag file."""
+        return self._given
+
     @property
     def flags(self) -> Mapping[str, Flag]:
         """All declared flags by name."""
