@@ -1,0 +1,41 @@
+"""What the watch of trace files reports: each an observed fact about one capture."""
+
+import msgspec
+
+from dynolog.model.capture import TraceFile
+
+
+class TemporarySeen(msgspec.Struct, frozen=True):
+    """The file that libkineto writes before it renames it is there, or has grown."""
+
+    size_bytes: int
+
+
+class FinalSeen(msgspec.Struct, frozen=True):
+    """A new file has the final name; its check begins.
+
+    `path` is as the trainer sees it. `host_path` is as the daemon's host sees it: below /proc/PID/root, and so only while
+    the process lives, when the host has no other name for it; "" when the process is gone and there is none.
+    """
+
+    path: str
+    host_path: str
+    size_bytes: int
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """The final file is whole to its last byte."""
+
+    file: TraceFile
+    path: str
+    host_path: str
+
+
+class Invalid(msgspec.Struct, frozen=True):
+    """The final file is not a usable trace; `reason` is a sentence without a full stop."""
+
+    path: str
+    reason: str
+
+
+Observation = TemporarySeen | FinalSeen | Checked | Invalid
