@@ -188,6 +188,15 @@ class CatalogueReply(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "ok"
 
 
+class Authenticated(msgspec.Struct, frozen=True, kw_only=True, tag_field="fn", tag="authenticated"):
+    """Another request, signed with the shared secret; see rpc.token for what `mac` covers. It cannot hold another signed one."""
+
+    time_ms: int
+    nonce: str
+    mac: str
+    request: str
+
+
 Request = (
     GetStatus
     | GetVersion

@@ -1,0 +1,286 @@
+"""From a request's bytes to its reply: decoding, the functions, and how what goes wrong is said."""
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+import dynolog
+from dynolog.model.clock import Clock
+from dynolog.model.errors import DynologError, RequestError
+from dynolog.model.trace_request import Caller, TraceOutcome, TraceRequest
+from dynolog.rpc.auth import Gate
+from dynolog.rpc.messages import (
+    Authenticated,
+    BoolReply,
+    CatalogueReply,
+    DcgmProfPause,
+    DcgmProfResume,
+    Failed,
+    FetchTrace,
+    GetMetrics,
+    GetStatus,
+    GetTrace,
+    GetVersion,
+    ListMetrics,
+    ListProcesses,
+    MetricsReply,
+    ProcessesReply,
+    Request,
+    SetKinetOnDemandRequest,
+    StatusReply,
+    TraceProgressReply,
+    TraceReply,
+    VersionReply,
+    WaitTrace,
+)
+from dynolog.rpc.origin import Origin
+from dynolog.rpc.services import Services, WrittenTrace
+
+log = logging.getLogger(__name__)
+
+MAX_WAIT_S = 60.0
+MAX_PIDS = 65536
+_JOB_ID_RANGE = range(-(1 << 63), 1 << 64)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Request).decode
+_PUBLIC = (GetStatus, GetVersion)
+
+
+class Fetch(msgspec.Struct, frozen=True):
+    """The answer to fetchTrace: not one frame, but an open file to stream from `offset` on. Whoever gets it closes `trace.fd`."""
+
+    trace: WrittenTrace
+    offset: int
+
+
+Answer = bytes | Fetch
+
+
+class _Function(msgspec.Struct):
+    fn: Any = None
+
+
+def failed(code: str, error: str) -> bytes:
+    """The encoded reply to what could not be done."""
+    # A lone surrogate, which JSON can spell, cannot be sent back.
+    return _encode(Failed(code=code, error=error.encode("utf-8", "replace").decode()))
+
+
+def decode(body: bytes) -> Request | Authenticated:
+    """The typed request. Raises RequestError that says what is wrong with it."""
+    try:
+        return _decode(body)
+    except msgspec.ValidationError as error:
+        return _decode_other(body, error)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise RequestError("bad_json", f"the request is not JSON: {error}") from error
+    except RecursionError as error:
+        raise RequestError("bad_json", "the request is JSON nested too deeply") from error
+
+
+def _decode_other(body: bytes, invalid: msgspec.ValidationError) -> Authenticated:
+    """A signed request, which the union leaves out so that it cannot be nested, or the RequestError for an invalid one."""
+    try:
+        function = msgspec.json.decode(body, type=_Function).fn
+        if function == "authenticated":
+            return msgspec.json.decode(body, type=Authenticated)
+    except msgspec.ValidationError as error:
+        raise RequestError("bad_request", f"the request is not understood: {error}") from error
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise RequestError("bad_json", f"the request is not JSON: {error}") from error
+    if not isinstance(function, str):
+        raise RequestError("bad_request", 'a request names its function: {"fn":"getStatus"}') from invalid
+    if function not in FUNCTIONS:
+        raise RequestError(
+            "unknown_function", f"there is no function {function[:80]!r}; there are {', '.join(sorted(FUNCTIONS))}"
+        ) from invalid
+    raise RequestError("bad_request", f"{function} is not understood: {invalid}") from invalid
+
+
+FUNCTIONS: dict[str, type[msgspec.Struct]] = {str(kind.__struct_config__.tag): kind for kind in Request.__args__}
+
+
+class Methods:
+    """Answers requests. What is asked most (`getStatus`) is answered at once, without a task."""
+
+    def __init__(self, services: Services, gate: Gate, clock: Clock) -> None:
+        self._services = services
+        self._gate = gate
+        self._clock = clock
+        self.internal_errors = 0
+        self._plain = {status: _encode({"status": status}) for status in (0, 1)}
+        self._version = _encode(VersionReply(dynolog.__version__))
+        # What needs no waiting and no caller, by the type of the request.
+        self._at_once: dict[type, Callable[[Any], bytes]] = {
+            GetStatus: self._get_status,
+            GetVersion: lambda _: self._version,
+            ListProcesses: self._list_processes,
+            GetTrace: self._get_trace,
+            GetMetrics: self._get_metrics,
+            ListMetrics: self._list_metrics,
+        }
+        self._later: dict[type, Callable[[Any, Caller], Awaitable[Answer]]] = {
+            SetKinetOnDemandRequest: self._set_kinet_on_demand_request,
+            WaitTrace: self._wait_trace,
+            FetchTrace: self._fetch_trace,
+            DcgmProfPause: self._dcgm_profiling,
+            DcgmProfResume: self._dcgm_profiling,
+        }
+
+    def answer(self, body: bytes, origin: Callable[[], Origin]) -> bytes | Coroutine[Any, Any, Answer]:
+        """The encoded reply, or what will give it. `origin` is asked only when it matters. Never raises, whatever `body` is."""
+        try:
+            request = decode(body)
+            kind = type(request)
+            if kind is GetStatus and not request.verbose:  # type: ignore[union-attr] # the type was just looked at
+                return self._get_status(request)  # type: ignore[arg-type]
+            return self._admit(request, origin())
+        except Exception as error:  # noqa: BLE001 - the boundary of a request: counted, logged and answered
+            return self._failed(error)
+
+    def _admit(self, request: Request | Authenticated, origin: Origin) -> bytes | Coroutine[Any, Any, Answer]:
+        if isinstance(request, Authenticated):
+            return self._answer_signed(request, origin)
+        public = isinstance(request, _PUBLIC) and not (isinstance(request, GetStatus) and request.verbose)
+        if not self._gate.admits(origin, public):
+            raise self._gate.refuse_unsigned(origin, str(request.__struct_config__.tag))
+        if at_once := self._at_once.get(type(request)):
+            return at_once(request)
+        return self._answer_later(request, origin, authenticated=False)
+
+    async def _answer_signed(self, signed: Authenticated, origin: Origin) -> Answer:
+        try:
+            await self._gate.check(signed, origin)
+            request = decode(signed.request.encode("utf-8", "replace"))
+            if isinstance(request, Authenticated):
+                return failed("bad_request", "a signed request cannot hold another one")
+            if at_once := self._at_once.get(type(request)):
+                return at_once(request)
+        except Exception as error:  # noqa: BLE001 - the boundary of a request: counted, logged and answered
+            return self._failed(error)
+        return await self._answer_later(request, origin, authenticated=True)
+
+    async def _answer_later(self, request: Request, origin: Origin, authenticated: bool) -> Answer:
+        try:
+            caller = await self._gate.caller(origin, authenticated)
+            try:
+                return await self._later[type(request)](request, caller)
+            except RequestError as error:
+                if error.code == "forbidden":
+                    self._gate.refused(origin, str(request.__struct_config__.tag), error)
+                raise
+        except Exception as error:  # noqa: BLE001 - the boundary of a request: counted, logged and answered
+            return self._failed(error)
+
+    def _failed(self, error: Exception) -> bytes:
+        match error:
+            case RequestError():
+                return failed(error.code, error.sentence)
+            case DynologError():
+                return failed("error", str(error))
+            case _:
+                self.internal_errors += 1
+                log.error("rpc: a request raised %s", type(error).__name__, exc_info=error)
+                return failed(
+                    "internal", f"the daemon failed on this request ({type(error).__name__}): its log says more"
+                )
+
+    # --- functions -----------------------------------------------------------------------------------------------------
+
+    def _get_status(self, request: GetStatus) -> bytes:
+        status = self._services.status.health()
+        if not (request.verbose or request.time):
+            return self._plain[1 if status else 0]
+        daemon = self._services.status.describe() if request.verbose else None
+        return _encode(StatusReply(status=status, wall_ns=self._clock.wall_ns(), daemon=daemon))
+
+    def _list_processes(self, request: ListProcesses) -> bytes:
+        wanted = frozenset(request.pids) - {0}
+        trainers = tuple(
+            one
+            for one in self._services.traces.trainers()
+            if (not request.job or request.job in (one.job, str(one.job_id)))
+            and (not wanted or one.pid in wanted or one.host_pid in wanted)
+        )
+        ipc_enabled = self._services.traces.ipc_enabled
+        return _encode(ProcessesReply(ipc_enabled=ipc_enabled, trainers=trainers, wall_ns=self._clock.wall_ns()))
+
+    def _get_trace(self, request: GetTrace) -> bytes:
+        return _encode(TraceProgressReply(requests=self._services.traces.progress(request.request_id)))
+
+    def _get_metrics(self, request: GetMetrics) -> bytes:
+        records = self._services.metrics.latest(request.source)
+        catalogue = self._services.metrics.catalogue
+        units: dict[str, str] = {}
+        for record in records:
+            for key in record.values:
+                if key not in units and (series := catalogue.resolve(key)):
+                    units[key] = series.metric.unit
+        return _encode(MetricsReply(records=records, units=units, wall_ns=self._clock.wall_ns()))
+
+    def _list_metrics(self, _: ListMetrics) -> bytes:
+        return _encode(CatalogueReply(metrics=tuple(self._services.metrics.catalogue)))
+
+    async def _set_kinet_on_demand_request(self, request: SetKinetOnDemandRequest, caller: Caller) -> bytes:
+        return _encode(trace_reply(await self._services.traces.request_traces(trace_request(request), caller)))
+
+    async def _wait_trace(self, request: WaitTrace, _: Caller) -> bytes:
+        timeout_s = min(max(request.timeout_s, 0.0), MAX_WAIT_S)
+        progress = await self._services.traces.wait(request.request_id, request.seen_version, timeout_s)
+        return _encode(TraceProgressReply(requests=(progress,)))
+
+    async def _fetch_trace(self, request: FetchTrace, caller: Caller) -> Fetch:
+        if request.offset < 0:
+            raise RequestError("bad_request", f"the offset is {request.offset}: it must not be negative")
+        trace = await self._services.traces.open_written(request.capture_id, caller)
+        return Fetch(trace, request.offset)
+
+    async def _dcgm_profiling(self, request: DcgmProfPause | DcgmProfResume, caller: Caller) -> bytes:
+        log.warning(
+            "rpc: %s from %s: DCGM profiling is not built into this version, nothing was done",
+            request.__struct_config__.tag,
+            caller.address,
+        )
+        return _encode(BoolReply(status=False))
+
+
+def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:
+    """The request of the wire in the product's words. Raises RequestError for values that cannot be meant."""
+    if request.job_id not in _JOB_ID_RANGE:
+        raise RequestError("bad_request", f"job_id {str(request.job_id)[:40]} does not fit into 64 bits")
+    if len(request.pids) > MAX_PIDS:
+        raise RequestError("bad_request", f"{len(request.pids)} pids are too many: at most {MAX_PIDS}, or none for all")
+    if request.process_limit < 0:
+        raise RequestError("bad_request", f"process_limit is {request.process_limit}: it must be 0 (all) or more")
+    return TraceRequest(
+        config=request.config,
+        pids=tuple(request.pids),
+        job_id=request.job_id,
+        job=request.job,
+        process_limit=request.process_limit,
+        names=tuple(request.names),
+        ranks=tuple(request.ranks),
+        include_launchers=request.include_launchers,
+        dry_run=request.dry_run,
+    )
+
+
+def trace_reply(outcome: TraceOutcome) -> TraceReply:
+    """The outcome with the public Dynolog's five keys; there are no event profilers."""
+    return TraceReply(
+        processesMatched=list(outcome.matched),
+        eventProfilersTriggered=[],
+        activityProfilersTriggered=list(outcome.triggered),
+        eventProfilersBusy=0,
+        activityProfilersBusy=outcome.busy,
+        request_id=outcome.request_id,
+        captures=outcome.captures,
+        not_traced=outcome.not_traced,
+        no_match_code=outcome.no_match_code,
+        no_match_reason=outcome.no_match_reason,
+        notes=outcome.notes,
+        expected_s=outcome.expected_s,
+    )

@@ -1,0 +1,164 @@
+"""The RPC server: listens, accepts, and gives each connection to the table."""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import socket
+
+from dynolog.model.clock import Clock, SystemClock
+from dynolog.model.flag import Settings
+from dynolog.rpc.auth import Gate, Token
+from dynolog.rpc.connection import Connection
+from dynolog.rpc.connection_table import ConnectionTable
+from dynolog.rpc.file_threads import FileThreads
+from dynolog.rpc.listen import CannotListen, UnixListener, default_unix_path, tcp_listeners
+from dynolog.rpc.methods import Methods
+from dynolog.rpc.services import Services
+
+log = logging.getLogger(__name__)
+
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+_OUT_OF_MEMORY = (errno.ENOBUFS, errno.ENOMEM)
+
+
+class RpcServer:
+    """Serves `services` on the addresses of the flags (rpc.flags), on the thread of `loop`.
+
+    `notices` are sentences for a person about what was left out (`dyno status --verbose` shows them).
+    """
+
+    # So many accepts a round; then whoever else waits on this thread has its turn.
+    ACCEPT_BATCH = 16
+    PAUSE_S = 0.2
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, services: Services, settings: Settings, clock: Clock | None = None
+    ) -> None:
+        self._loop = loop
+        self._settings = settings
+        clock = clock or SystemClock()
+        self._threads = FileThreads(loop)
+        token_file = settings.text("rpc_token_file")
+        self._token = Token(token_file) if token_file else None
+        self._gate = Gate(self._threads, clock, self._token, settings.on("rpc_allow_unauthenticated"))
+        self.methods = Methods(services, self._gate, clock)
+        self.connections = ConnectionTable(
+            loop,
+            self.methods,
+            self._threads,
+            settings.integer("rpc_max_connections"),
+            settings.number("rpc_request_timeout_s"),
+        )
+        self.notices: list[str] = []
+        self.port = 0
+        self._listeners: list[socket.socket] = []
+        self._unix: UnixListener | None = None
+        self._reserve = -1
+        self._shortage_logged_s = -1e9
+
+    def start(self) -> None:
+        """Listen and serve. Raises DynologError (port taken, no permission, unfit token file) before anything is served."""
+        if self._token is not None:
+            self._token.value()
+        self._listeners = tcp_listeners(self._settings.names("rpc_bind_address"), self._settings.integer("port"))
+        self.port = self._listeners[0].getsockname()[1]
+        self._open_unix()
+        self._reserve = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        for listener in self._listeners:
+            self._loop.add_reader(listener.fileno(), self._on_connections, listener)
+
+    def _open_unix(self) -> None:
+        path = self._settings.text("rpc_unix_socket")
+        if path == "auto":
+            path = default_unix_path()
+        if path in ("", "none"):
+            return
+        try:
+            self._unix = UnixListener(path)
+        except CannotListen as error:
+            self.notices.append(f"{error}: the daemon goes on without it")
+            log.warning("rpc: %s", self.notices[-1])
+        else:
+            self._listeners.append(self._unix.sock)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """What it listens on: `[::1]:1778`, `127.0.0.1:1778`, `/run/dynolog/dynolog.sock`."""
+        return tuple(_shown(listener) for listener in self._listeners)
+
+    async def stop(self) -> None:
+        """Stop listening and end every connection."""
+        for listener in self._listeners:
+            self._loop.remove_reader(listener.fileno())
+            listener.close()
+        self._listeners = []
+        if self._unix is not None:
+            self._unix.close()
+        await self.connections.close()
+        if self._reserve >= 0:
+            os.close(self._reserve)
+            self._reserve = -1
+
+    def _on_connections(self, listener: socket.socket) -> None:
+        for _ in range(self.ACCEPT_BATCH):
+            try:
+                sock, _ = listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_FILES:
+                    self._on_shortage(listener, error)
+                    return
+                if error.errno in _OUT_OF_MEMORY:
+                    self._pause(listener, error)
+                    return
+                # The client is gone already (ECONNABORTED and what accept(2) lists for it): the next one.
+                continue
+            sock.setblocking(False)
+            Connection(self.connections, sock).start()
+
+    def _on_shortage(self, listener: socket.socket, error: OSError) -> None:
+        """No descriptor for the next client: an idle connection's is taken, else the client is let in by the reserve and sent away."""
+        self._log_shortage(error)
+        if error.errno == errno.EMFILE and self.connections.make_room():
+            return
+        if self._reserve >= 0:
+            os.close(self._reserve)
+            self._reserve = -1
+            with contextlib.suppress(OSError):
+                listener.accept()[0].close()
+        try:
+            self._reserve = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            # Somebody else in the process took it: wait until descriptors are free again, without spinning.
+            self._pause(listener, error)
+
+    def _pause(self, listener: socket.socket, error: OSError) -> None:
+        self._log_shortage(error)
+        self._loop.remove_reader(listener.fileno())
+        self._loop.call_later(self.PAUSE_S, self._resume, listener)
+
+    def _resume(self, listener: socket.socket) -> None:
+        if listener not in self._listeners:
+            return
+        if self._reserve < 0:
+            try:
+                self._reserve = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as error:
+                log.debug("rpc: still no descriptor: %s", error)
+        self._loop.add_reader(listener.fileno(), self._on_connections, listener)
+
+    def _log_shortage(self, error: OSError) -> None:
+        now_s = self._loop.time()
+        if now_s - self._shortage_logged_s > 60:
+            self._shortage_logged_s = now_s
+            log.warning("rpc: a client could not be accepted: %s: raise LimitNOFILE (ulimit -n)", error.strerror)
+
+
+def _shown(listener: socket.socket) -> str:
+    where = listener.getsockname()
+    if isinstance(where, str):
+        return where
+    return f"[{where[0]}]:{where[1]}" if ":" in where[0] else f"{where[0]}:{where[1]}"
