@@ -1,13 +1,24 @@
-# Two commands do all the set-up: `make run` and `make test`.
+# Two commands do all the set-up: `make run` and `make test`. Any Python 3.11+ with pip will do: make PYTHON=python3.12 test
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TORCH_VENV := .venv-torch
 
-.PHONY: run test lint bench demo docs lock clean
+.PHONY: run test lint bench demo docs lock wheel clean torch
 
-$(VENV)/.ready: pyproject.toml requirements-dev.lock tools/make_venv.sh
-	PYTHON="$(PYTHON)" tools/make_venv.sh $(VENV) requirements-dev.lock
-	@touch $@
+run: $(VENV)/.ready
+	@echo
+	@echo "dynolog runs in this terminal (Ctrl-C stops it). In another one:"
+	@echo "    $(BIN)/dyno status --verbose      is it well, and what is missing here?"
+	@echo "    $(BIN)/dyno watch                 the machine, every two seconds"
+	@echo "    KINETO_USE_DAEMON=1 python your_training.py &"
+	@echo "    $(BIN)/dyno ps                    who can be traced"
+	@echo "    $(BIN)/dyno gputrace --log-file /tmp/trace.json"
+	@echo
+	@exec $(BIN)/dynolog --enable_ipc_monitor --reporting_interval_s=1
+
+test: lint torch
+	$(BIN)/pytest -q
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
@@ -15,5 +26,34 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
-	$(BIN)/pytest -q
+# Tests on real PyTorch skip, loudly, where it cannot be had.
+torch: $(VENV)/.ready
+	@PYTHON="$(PYTHON)" tools/make_torch_venv.sh $(TORCH_VENV) || echo "PyTorch is not to be had here: its tests will be skipped" >&2
+
+bench: $(VENV)/.ready
+	$(BIN)/python bench/run.py
+
+demo: $(VENV)/.ready
+	@PYTHON="$(PYTHON)" tools/make_torch_venv.sh $(TORCH_VENV)
+	@$(BIN)/python demo/demo.py $(TORCH_VENV)/bin/python
+
+# docs/flags.md and docs/metrics.md from the code; a test checks that they are current.
+docs: $(VENV)/.ready
+	$(BIN)/python tools/make_docs.py
+
+# New versions of what requirements-dev.lock holds.
+lock: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --upgrade --extra all --extra dev --generate-hashes --strip-extras --no-emit-index-url \
+	    --no-emit-find-links --no-header --no-annotate --output-file requirements-dev.lock pyproject.toml
+
+wheel: $(VENV)/.ready
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) $(TORCH_VENV) build dist demo-out bench-out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/.ready: pyproject.toml requirements-dev.lock tools/make_venv.sh
+	@echo "setting up $(VENV) (once)" >&2
+	@PYTHON="$(PYTHON)" tools/make_venv.sh $(VENV) requirements-dev.lock
+	@touch $@
