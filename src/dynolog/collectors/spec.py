@@ -1,12 +1,13 @@
 """What a collector is: reading apart from computing, and one line of registration."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from dynolog.model.flag import Flag, Settings
 from dynolog.model.metric import Metric
+from dynolog.model.status import CollectorStatus, ExporterStatus
 from dynolog.sources.host_files import HostFiles
 
 Snapshot = TypeVar("Snapshot")
@@ -38,12 +39,45 @@ class Collector(Protocol[Snapshot]):
         ...
 
 
+class OwnCounters(Protocol):
+    """What the rest of the daemon counts, for the collector that measures the daemon itself."""
+
+    def collectors(self) -> Sequence[CollectorStatus]:
+        """Each collector that is on."""
+        ...
+
+    def exporters(self) -> Sequence[ExporterStatus]:
+        """Each exporter that is on."""
+        ...
+
+    def records(self) -> int | None:
+        """Records made since the start; None when nobody counts."""
+        ...
+
+
+class NothingCounted:
+    """For a collector that runs without a daemon around it."""
+
+    def collectors(self) -> Sequence[CollectorStatus]:
+        """None."""
+        return ()
+
+    def exporters(self) -> Sequence[ExporterStatus]:
+        """None."""
+        return ()
+
+    def records(self) -> int | None:
+        """Nobody counts."""
+        return None
+
+
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What a collector is made from."""
 
     host: HostFiles
     settings: Settings
     notices: Notices
+    own: OwnCounters = NothingCounted()
 
 
 class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,8 @@ from dynolog.pipeline.delivery import Exporter
 
 
 class ExporterContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What an exporter is made from. `write_line` puts a line into the daemon's own log (glog prefix included)."""
+    """What an exporter is made from. `write_log(file, line, text)` puts an info line into the daemon's own log; the
+    log adds the glog prefix."""
 
     settings: Settings
     catalogue: Catalogue

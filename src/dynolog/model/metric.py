@@ -30,6 +30,8 @@ class Scope(StrEnum):
     SENSOR = "sensor"  # instance is chip and label of an hwmon or powercap sensor
     MEMORY_CONTROLLER = "memory_controller"  # instance is an EDAC controller
     PCI = "pci"  # instance is a PCI address
+    COLLECTOR = "collector"  # a collector of this daemon
+    EXPORTER = "exporter"  # a destination of this daemon's records
     GPU = "gpu"  # the device is a label of the record, not part of the key
 
 

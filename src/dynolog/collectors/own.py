@@ -1,0 +1,152 @@
+"""The daemon measures itself: what it costs, how its collectors fare, what its exporters lose."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from dynolog.collectors.spec import CollectorSpec, Context, Values, counter_delta, put
+from dynolog.model.metric import Kind, Metric, Scope
+from dynolog.model.status import CollectorState, CollectorStatus, ExporterStatus
+from dynolog.sources.own_process import OwnProcess, OwnProcessReader
+
+METRICS = (
+    Metric(
+        name="dynolog_cpu_pct",
+        kind=Kind.RATIO,
+        unit="%",
+        description="CPU time of the daemon and of its children that have ended, as a share of one core",
+    ),
+    Metric(name="dynolog_rss_bytes", kind=Kind.GAUGE, unit="By", description="Resident memory of the daemon"),
+    Metric(name="dynolog_threads", kind=Kind.GAUGE, unit="{thread}", description="Threads of the daemon"),
+    Metric(name="dynolog_open_fds", kind=Kind.GAUGE, unit="{file}", description="Open descriptors of the daemon"),
+    Metric(
+        name="dynolog_wakeups",
+        kind=Kind.DELTA,
+        unit="{wakeup}",
+        description="How often a thread of the daemon gave up its CPU to wait (voluntary context switches)",
+    ),
+    Metric(name="dynolog_records", kind=Kind.DELTA, unit="{record}", description="Records made"),
+    Metric(
+        name="dynolog_collector_failures",
+        kind=Kind.DELTA,
+        unit="{failure}",
+        description="Rounds of any collector that failed or found its source unavailable",
+    ),
+    Metric(
+        name="dynolog_collector_stalls",
+        kind=Kind.DELTA,
+        unit="{stall}",
+        description="Reads of any collector that had not returned by the deadline (--collector_deadline_s)",
+    ),
+    Metric(
+        name="dynolog_collector_up",
+        scope=Scope.COLLECTOR,
+        kind=Kind.GAUGE,
+        unit="1",
+        description="1 while a collector gives values, 0 while it is unavailable, failing or stalled",
+    ),
+    Metric(
+        name="dynolog_collector_ms",
+        scope=Scope.COLLECTOR,
+        kind=Kind.GAUGE,
+        unit="ms",
+        description="Duration of a collector's last round; missing while it is stalled",
+    ),
+    Metric(
+        name="dynolog_exporter_sent",
+        scope=Scope.EXPORTER,
+        kind=Kind.DELTA,
+        unit="{record}",
+        description="Records that an exporter delivered",
+    ),
+    Metric(
+        name="dynolog_exporter_dropped",
+        scope=Scope.EXPORTER,
+        kind=Kind.DELTA,
+        unit="{record}",
+        description="Records that an exporter lost: its queue was full, or its destination refused them",
+    ),
+    Metric(
+        name="dynolog_exporter_queue",
+        scope=Scope.EXPORTER,
+        kind=Kind.GAUGE,
+        unit="{record}",
+        description="Records that wait for an exporter",
+    ),
+)
+_NOT_UP = (CollectorState.UNAVAILABLE, CollectorState.FAILING, CollectorState.STALLED)
+
+
+class OwnSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading of the process, and of the counters of its parts."""
+
+    process: OwnProcess
+    records: int | None
+    collectors: Mapping[str, CollectorStatus]
+    exporters: Mapping[str, ExporterStatus]
+
+
+class OwnCollector:
+    """Gauges and deltas of the daemon itself."""
+
+    def __init__(self, context: Context) -> None:
+        self._reader = OwnProcessReader()
+        self._own = context.own
+
+    def read(self) -> OwnSnapshot:
+        """One reading."""
+        return OwnSnapshot(
+            process=self._reader.read(),
+            records=self._own.records(),
+            collectors={status.name: status for status in self._own.collectors()},
+            exporters={status.name: status for status in self._own.exporters()},
+        )
+
+    def compute(self, before: OwnSnapshot, after: OwnSnapshot, elapsed_s: float) -> Values:
+        """The process, then its collectors, then its exporters; a part that is new has no delta yet."""
+        values: Values = {}
+        old, new = before.process, after.process
+        if elapsed_s > 0:
+            values["dynolog_cpu_pct"] = (new.cpu_ns - old.cpu_ns) / 1e7 / elapsed_s
+        put(values, "dynolog_rss_bytes", new.rss_bytes)
+        put(values, "dynolog_threads", new.threads)
+        put(values, "dynolog_open_fds", new.open_files)
+        put(values, "dynolog_wakeups", counter_delta(old.wakeups, new.wakeups))
+        put(values, "dynolog_records", counter_delta(before.records, after.records))
+        _add_collectors(values, before.collectors, after.collectors)
+        _add_exporters(values, before.exporters, after.exporters)
+        return values
+
+
+def _add_collectors(
+    values: Values, before: Mapping[str, CollectorStatus], after: Mapping[str, CollectorStatus]
+) -> None:
+    failures = stalls = 0
+    for name, status in after.items():
+        if (old := before.get(name)) is not None:
+            failures += status.failures - old.failures
+            stalls += status.stalls - old.stalls
+        if status.state is not CollectorState.STARTING:
+            values[f"dynolog_collector_up.{name}"] = int(status.state not in _NOT_UP)
+        if status.rounds and status.state is not CollectorState.STALLED:
+            values[f"dynolog_collector_ms.{name}"] = status.last_ms
+    if after:
+        values["dynolog_collector_failures"] = failures
+        values["dynolog_collector_stalls"] = stalls
+
+
+def _add_exporters(values: Values, before: Mapping[str, ExporterStatus], after: Mapping[str, ExporterStatus]) -> None:
+    for name, status in after.items():
+        values[f"dynolog_exporter_queue.{name}"] = status.queued
+        if (old := before.get(name)) is not None:
+            values[f"dynolog_exporter_sent.{name}"] = status.sent - old.sent
+            values[f"dynolog_exporter_dropped.{name}"] = status.dropped - old.dropped
+
+
+SPEC = CollectorSpec(
+    name="own",
+    summary="what the daemon itself costs and loses",
+    needs="/proc/self",
+    factory=OwnCollector,
+    metrics=METRICS,
+)

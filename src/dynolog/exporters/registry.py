@@ -1,0 +1,17 @@
+"""Every exporter, and which of them the flags turn on."""
+
+from dynolog.exporters import log
+from dynolog.exporters.spec import ExporterSpec
+from dynolog.model.flag import Settings
+
+EXPORTERS: tuple[ExporterSpec, ...] = (log.SPEC,)
+
+
+def chosen(settings: Settings) -> tuple[ExporterSpec, ...]:
+    """The exporters whose flag is on. The log stands in when there is no other, unless it was switched off; () means that
+    records go nowhere, which the daemon should say at its start.
+    """
+    on = tuple(spec for spec in EXPORTERS if settings.on(spec.flags[0].name))
+    if not on and not settings.is_given(log.USE_JSON.name):
+        return (log.SPEC,)
+    return on
