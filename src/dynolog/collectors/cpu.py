@@ -1,14 +1,16 @@
 """CPU time by mode, of the host, of each NUMA node and (with --per_cpu) of each CPU."""
 
+import operator
 import os
 from collections.abc import Sequence
+from itertools import compress
 
 import msgspec
 
 from dynolog.collectors.spec import CollectorSpec, Context, Values
 from dynolog.model.flag import Flag
 from dynolog.model.metric import Kind, Metric, Scope
-from dynolog.sources.proc_stat import CpuTimes, ProcStat, ProcStatReader
+from dynolog.sources.proc_stat import COLUMNS, NO_CPUS, CpuTable, CpuTimes, ProcStat, ProcStatReader, parse_cpus
 from dynolog.sources.topology import cpus_of_nodes
 
 MS_PER_TICK = 1000 / os.sysconf("SC_CLK_TCK")
@@ -86,10 +88,24 @@ PER_CPU = Flag(
 
 
 class CpuSnapshot(msgspec.Struct, frozen=True):
-    """One reading, and the topology at that time."""
+    """One reading, the topology at that time, and the single CPUs where node or CPU values are wanted."""
 
     stat: ProcStat
     nodes: dict[int, tuple[int, ...]]
+    cpus: CpuTable
+
+
+class CpuDeltas(msgspec.Struct, frozen=True):
+    """Growth of the columns of single CPUs, laid out as in CpuTable; None where it cannot be known."""
+
+    ids: list[int]
+    ticks: list[int | None]
+
+
+def _bounded(delta: int, limit: float) -> int | None:
+    if delta > limit or delta < -TICKS_PER_S:
+        return None
+    return max(delta, 0)
 
 
 def tick_deltas(before: CpuTimes, after: CpuTimes, limit: float) -> list[int | None]:
@@ -98,14 +114,24 @@ def tick_deltas(before: CpuTimes, after: CpuTimes, limit: float) -> list[int | N
     The kernel lets idle and iowait go back a little: that is no growth, so 0. A column that grew by more than `limit`
     ticks, or went back by more than a second of one CPU, was reset or wrapped: unknown.
     """
-    grown: list[int | None] = []
-    for old, new in zip(before, after, strict=True):
-        delta = new - old
-        if delta > limit or delta < -TICKS_PER_S:
-            grown.append(None)
-        else:
-            grown.append(max(delta, 0))
-    return grown
+    return [_bounded(new - old, limit) for old, new in zip(before, after, strict=True)]
+
+
+def cpu_deltas(before: CpuTable, after: CpuTable, limit: float) -> CpuDeltas:
+    """`tick_deltas` of all CPUs that are in both tables, by id."""
+    if before.ids != after.ids:
+        common = set(before.ids) & set(after.ids)
+        before, after = _only(before, common), _only(after, common)
+    grown = list(map(operator.sub, after.ticks, before.ticks))
+    if not grown or (min(grown) >= 0 and max(grown) <= limit):
+        return CpuDeltas(after.ids, [*grown])
+    return CpuDeltas(after.ids, [_bounded(ticks, limit) for ticks in grown])
+
+
+def _only(table: CpuTable, wanted: set[int]) -> CpuTable:
+    rows = sorted((cpu, row) for row, cpu in enumerate(table.ids) if cpu in wanted)
+    ticks = [tick for _, row in rows for tick in table.ticks[row * COLUMNS : (row + 1) * COLUMNS]]
+    return CpuTable([cpu for cpu, _ in rows], ticks)
 
 
 def shares(grown: Sequence[int | None]) -> tuple[float, dict[int, float]] | None:
@@ -130,17 +156,19 @@ class CpuCollector:
         self._rounds = 0
 
     def read(self) -> CpuSnapshot:
-        """One reading; the topology is looked at every sixtieth time."""
+        """One reading; the topology is looked at every sixtieth time, single CPUs only when somebody wants them."""
         if self._rounds % self.NODES_EVERY == 0:
             self._nodes = cpus_of_nodes(self._host)
         self._rounds += 1
-        return CpuSnapshot(self._reader.read(), self._nodes)
+        stat = self._reader.read()
+        wanted = len(self._nodes) > 1 or self._settings.on("per_cpu")
+        return CpuSnapshot(stat, self._nodes, parse_cpus(stat.cpu_lines) if wanted else NO_CPUS)
 
     def compute(self, before: CpuSnapshot, after: CpuSnapshot, elapsed_s: float) -> Values:
         """Host values, node shares when there is more than one node, CPU shares with --per_cpu."""
         old, new = before.stat, after.stat
         cpu_limit = elapsed_s * TICKS_PER_S * 1.1 + 2
-        grown = tick_deltas(old.total, new.total, cpu_limit * max(len(new.cpus), 1))
+        grown = tick_deltas(old.total, new.total, cpu_limit * max(new.cpu_count, 1))
         values: Values = {}
         for name, column in _TIMES:
             ticks = grown[column]
@@ -152,29 +180,32 @@ class CpuCollector:
                     values[name] = host[1][column]
             if _IDLE in host[1]:
                 values["cpu_util"] = 100 - host[1][_IDLE]
-        per_cpu = self._settings.on("per_cpu")
-        if per_cpu or len(after.nodes) > 1:
-            cpus = {
-                cpu: tick_deltas(old.cpus[cpu], times, cpu_limit) for cpu, times in new.cpus.items() if cpu in old.cpus
-            }
+        if before.cpus.ids and after.cpus.ids:
+            cpus = cpu_deltas(before.cpus, after.cpus, cpu_limit)
             if len(after.nodes) > 1:
                 _add_nodes(values, after.nodes, cpus)
-            if per_cpu:
+            if self._settings.on("per_cpu"):
                 _add_cpus(values, cpus)
         return values
 
 
-def _add_nodes(values: Values, nodes: dict[int, tuple[int, ...]], cpus: dict[int, list[int | None]]) -> None:
+def _add_nodes(values: Values, nodes: dict[int, tuple[int, ...]], cpus: CpuDeltas) -> None:
+    columns = [cpus.ticks[column::COLUMNS] for column in range(_IN_TOTAL)]
+    known = [True] * len(cpus.ids)
+    if None in cpus.ticks:
+        # A CPU with a column that is not known would tilt its node's shares: it is left out whole.
+        known = [None not in row for row in zip(*columns, strict=True)]
     for node, members in nodes.items():
-        columns = zip(*(cpus[cpu] for cpu in members if cpu in cpus), strict=True)
-        if node_shares := shares([sum(ticks or 0 for ticks in column) for column in columns]):
+        here = list(map(operator.and_, known, map(set(members).__contains__, cpus.ids)))
+        sums = [sum(ticks for ticks in compress(column, here) if ticks) for column in columns]
+        if node_shares := shares(sums):
             for name, column in _SHARES[:3]:
                 values[_KEYS[name, Scope.NODE].key(node)] = node_shares[1][column]
 
 
-def _add_cpus(values: Values, cpus: dict[int, list[int | None]]) -> None:
-    for cpu, grown in cpus.items():
-        if cpu_shares := shares(grown):
+def _add_cpus(values: Values, cpus: CpuDeltas) -> None:
+    for row, cpu in enumerate(cpus.ids):
+        if cpu_shares := shares(cpus.ticks[row * COLUMNS : (row + 1) * COLUMNS]):
             for name, column in _SHARES[:3]:
                 if column in cpu_shares[1]:
                     values[f"{name}.cpu{cpu}"] = cpu_shares[1][column]

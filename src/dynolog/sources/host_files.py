@@ -3,8 +3,12 @@
 import contextlib
 import errno
 import os
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from dynolog.model.errors import SourceUnavailable
+
+Shared = TypeVar("Shared")
 
 # A device that was unplugged or a process that ended answers one of these on an open descriptor.
 _GONE = (errno.ENODEV, errno.ESRCH, errno.ENXIO, errno.ESTALE)
@@ -69,6 +73,7 @@ class HostFiles:
 
     def __init__(self, root: str = "/") -> None:
         self.root = root.rstrip("/") or "/"
+        self._shared: dict[Any, Any] = {}
         # With a host's root mounted into a container, proc/net is a link to the container's own network namespace;
         # process 1 of the host shows the host's (proc_pid_net(5)).
         self._net = "proc/net"
@@ -82,6 +87,11 @@ class HostFiles:
     def file(self, relative: str) -> KernelFile:
         """A file to be read again and again; nothing is opened yet."""
         return KernelFile(self.path(relative))
+
+    def shared(self, make: "Callable[[HostFiles], Shared]") -> Shared:
+        """The one `make(self)` of this host, made at first use: for a file that several collectors need in one round."""
+        found: Shared = self._shared.get(make) or self._shared.setdefault(make, make(self))
+        return found
 
     def net_file(self, name: str) -> KernelFile:
         """A file of the host's network namespace: `net_file("dev")` is /proc/net/dev."""

@@ -1,0 +1,64 @@
+"""How often CPUs were slowed down by heat (`cpu*/thermal_throttle/`, Documentation/ABI sysfs-devices-system-cpu; Intel only)."""
+
+import msgspec
+
+from dynolog.model.errors import SourceUnavailable
+from dynolog.sources.attribute import read_integer
+from dynolog.sources.cpu_ids import cpu_ids
+from dynolog.sources.host_files import HostFiles
+
+
+class ThrottleCounts(msgspec.Struct, frozen=True):
+    """Events since boot: of each core by the id of its first CPU, of each package by the id of the package."""
+
+    cores: dict[int, int]
+    packages: dict[int, int]
+
+
+class ThermalThrottleReader:
+    """Reads the counts again and again. Raises SourceUnavailable when no CPU has them.
+
+    All threads of a core count the core's events, and all CPUs of a package the package's, so one CPU speaks for each.
+    """
+
+    # Which CPUs speak changes only when CPUs go on- or offline.
+    SPEAKERS_EVERY = 10
+
+    def __init__(self, host: HostFiles) -> None:
+        self._host = host
+        self._folder = host.path("sys/devices/system/cpu")
+        self._cores: dict[int, str] = {}
+        self._packages: dict[int, str] = {}
+        self._rounds = 0
+
+    def read(self) -> ThrottleCounts:
+        """One reading; a CPU whose file has gone is left out."""
+        if self._rounds % self.SPEAKERS_EVERY == 0:
+            self._choose_speakers()
+        counts = ThrottleCounts(_read_all(self._cores), _read_all(self._packages))
+        if not counts.cores and not counts.packages:
+            self._rounds = 0
+            raise SourceUnavailable("thermal_throttle", "no CPU here counts it")
+        self._rounds += 1
+        return counts
+
+    def _choose_speakers(self) -> None:
+        self._cores, self._packages = {}, {}
+        cores: set[tuple[int, int]] = set()
+        for cpu in cpu_ids(self._host):
+            folder = f"{self._folder}/cpu{cpu}"
+            package = read_integer(f"{folder}/topology/physical_package_id")
+            if read_integer(f"{folder}/thermal_throttle/core_throttle_count") is None:
+                if not self._cores:
+                    return  # the first CPU has none, so none has
+                continue
+            core = (package or 0, read_integer(f"{folder}/topology/core_id") or 0)
+            if core not in cores:
+                cores.add(core)
+                self._cores[cpu] = f"{folder}/thermal_throttle/core_throttle_count"
+            if package is not None:
+                self._packages.setdefault(package, f"{folder}/thermal_throttle/package_throttle_count")
+
+
+def _read_all(paths: dict[int, str]) -> dict[int, int]:
+    return {key: count for key, path in paths.items() if (count := read_integer(path)) is not None}
