@@ -1,0 +1,75 @@
+"""What is mounted where (`/proc/PID/mountinfo`, proc_pid_mountinfo(5))."""
+
+import os
+import re
+
+import msgspec
+
+from dynolog.sources.host_files import HostFiles, KernelFile, unavailable
+
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """One mount: its id and that of the mount it lies on, device number (os.makedev), mount point, type, what is mounted."""
+
+    number: int
+    parent: int
+    device: int
+    point: str
+    kind: str
+    source: str
+
+
+def unescape(field: bytes) -> str:
+    r"""A field of the file as text: space, tab, newline and backslash stand there as `\040`, `\011`, `\012`, `\134`.
+
+    Bytes that are not UTF-8 become surrogates, as os.fsdecode gives them, so that the path still opens.
+    """
+    if b"\\" in field:
+        field = _ESCAPE.sub(lambda match: bytes((int(match[1], 8) & 0xFF,)), field)
+    return os.fsdecode(field)
+
+
+def parse(data: bytes) -> list[Mount]:
+    """All mounts in the order of mounting; a line that does not parse is left out. Never raises."""
+    mounts: list[Mount] = []
+    for line in data.split(b"\n"):
+        # The optional fields before the lone hyphen vary in number.
+        fields = line.split(b" ")
+        try:
+            separator = fields.index(b"-", 6)
+            major, minor = map(int, fields[2].split(b":"))
+            number, parent = int(fields[0]), int(fields[1])
+            kind, source = fields[separator + 1 : separator + 3]
+            device = os.makedev(major, minor)
+        except (ValueError, OverflowError):
+            continue
+        if fields[4].startswith(b"/") and kind:
+            mounts.append(Mount(number, parent, device, unescape(fields[4]), unescape(kind), unescape(source)))
+    return mounts
+
+
+class MountReader:
+    """Reads the mounts of the host again and again. Raises SourceUnavailable when it cannot.
+
+    Below another root these are the mounts of process 1, because "self" there is still this process in its container.
+    """
+
+    def __init__(self, host: HostFiles) -> None:
+        own = KernelFile(host.path("proc/self/mountinfo"))
+        first = KernelFile(host.path("proc/1/mountinfo"))
+        self._file = first if host.root != "/" and os.path.exists(first.path) else own
+        self._data = b""
+        self._mounts: list[Mount] = []
+
+    def read(self) -> list[Mount]:
+        """The mounts; the same list again while nothing changed."""
+        try:
+            data = self._file.read()
+        except OSError as error:
+            raise unavailable(self._file.path, error) from error
+        if data != self._data:
+            self._data = data
+            self._mounts = parse(data)
+        return self._mounts
