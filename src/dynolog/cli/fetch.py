@@ -1,0 +1,202 @@
+"""Bringing written traces here: streamed, resumed where it broke, checked, and put in place whole."""
+
+import fcntl
+import functools
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from dynolog.cli.exit_codes import USAGE, CommandError
+from dynolog.cli.fetch_names import names_for, safe_name
+from dynolog.cli.fetched import Fetched
+from dynolog.model.capture import CaptureInfo, CaptureState
+from dynolog.model.errors import DynologError
+from dynolog.rpc.client import CannotReach, NoAnswer, Target
+from dynolog.rpc.fetch_client import Fetch, FetchInterrupted
+from dynolog.rpc.messages import FetchReply
+
+_BLOCK_BYTES = 1 << 20
+_ATTEMPTS_WITHOUT_PROGRESS = 3
+_PAUSE_S = 0.5
+
+
+class Stream(Protocol):
+    """A file on its way: what it is, and its bytes from an offset on. Iterating raises FetchInterrupted when it ends too early."""
+
+    @property
+    def reply(self) -> FetchReply:
+        """What the daemon says of the whole file."""
+        ...
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Blocks of bytes."""
+        ...
+
+
+# Opens the stream of a file from an offset. Raises CannotReach, NoAnswer, RequestError.
+OpenStream = Callable[[int], AbstractContextManager[Stream]]
+
+
+class FetchError(DynologError):
+    """A file that could not be brought here; the others are."""
+
+
+def fetch_all(target: Target, captures: Sequence[CaptureInfo], directory: str, *, compress: bool) -> list[Fetched]:
+    """Bring the written files of these captures into a directory, which is made when it is missing."""
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"--fetch {directory}: {error.strerror}", USAGE) from None
+    written = [capture for capture in captures if capture.state is CaptureState.WRITTEN]
+    names = names_for(written)
+    fetched = []
+    for capture in written:
+        path = os.path.join(directory, names[capture.id])
+        try:
+            fetched.append(fetch_one(functools.partial(Fetch, target, capture.id), capture.id, path, compress=compress))
+        except DynologError as error:
+            fetched.append(Fetched(capture_id=capture.id, path=path, error=str(error)))
+        except OSError as error:
+            fetched.append(Fetched(capture_id=capture.id, path=path, error=error.strerror or str(error)))
+    return fetched
+
+
+def fetch_one(
+    open_stream: OpenStream, capture_id: str, path: str, *, compress: bool, pause_s: float = _PAUSE_S
+) -> Fetched:
+    """Bring one file to `path` (with `.gz` when compressed here). Raises FetchError, FetchInterrupted, RequestError, OSError.
+
+    What has come is kept beside it as `.NAME.ID.part` when the stream breaks for good, and the next try goes on from there.
+    """
+    directory, name = os.path.split(path)
+    part = os.path.join(directory, f".{name}.{safe_name(capture_id)}.part")
+    # O_NOFOLLOW: in a directory that others may write to, nothing is written through their links.
+    descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    with open(descriptor, "r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FetchError("another dyno is fetching this file") from None
+        header = _receive(open_stream, file.fileno(), pause_s)
+        if header is None or _sha256(file.fileno()) != header.sha256:
+            os.unlink(part)
+            raise FetchError("its SHA-256 is not what the daemon announced: nothing was kept, try again")
+        source, final = part, path
+        if compress and not _is_gzip(file.fileno()):
+            final += ".gz"
+            source = _compressed(file.fileno(), part)
+            os.unlink(part)
+        else:
+            os.fsync(file.fileno())
+        already_here = _put_in_place(source, final, directory)
+    return Fetched(
+        capture_id=capture_id, path=final, size_bytes=header.size_bytes, sha256=header.sha256, already_here=already_here
+    )
+
+
+def _receive(open_stream: OpenStream, descriptor: int, pause_s: float) -> FetchReply | None:
+    """Append what is missing until all is there; None when the file here is longer than the one there.
+
+    A stream that breaks is opened again from where it stopped, as long as each try brings something.
+    """
+    failures = 0
+    while True:
+        have = os.fstat(descriptor).st_size
+        try:
+            with open_stream(have) as stream:
+                header = stream.reply
+                os.lseek(descriptor, have, os.SEEK_SET)
+                for block in stream:
+                    _write_all(descriptor, block)
+        except (CannotReach, NoAnswer, FetchInterrupted):
+            failures = 0 if os.fstat(descriptor).st_size > have else failures + 1
+            if failures >= _ATTEMPTS_WITHOUT_PROGRESS:
+                raise
+            time.sleep(pause_s)
+            continue
+        return header if os.fstat(descriptor).st_size == header.size_bytes else None
+
+
+def _write_all(descriptor: int, block: bytes) -> None:
+    view = memoryview(block)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _blocks(descriptor: int) -> Iterable[bytes]:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    while block := os.read(descriptor, _BLOCK_BYTES):
+        yield block
+
+
+def _sha256(descriptor: int) -> str:
+    digest = hashlib.sha256()
+    for block in _blocks(descriptor):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _is_gzip(descriptor: int) -> bool:
+    """By the first bytes: some versions put plain JSON into files named `.json.gz`."""
+    return os.pread(descriptor, 2, 0) == b"\x1f\x8b"
+
+
+def _compressed(descriptor: int, part: str) -> str:
+    """A compressed copy beside `part`; no time in it, so that equal traces give equal files."""
+    import gzip  # noqa: PLC0415 - only with --gzip
+
+    path = part + ".gz"
+    with (
+        open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
+    ):
+        for block in _blocks(descriptor):
+            packed.write(block)
+        packed.flush()
+        raw.flush()
+    with open(path, "rb") as raw_again:
+        os.fsync(raw_again.fileno())
+    return path
+
+
+def _put_in_place(source: str, final: str, directory: str) -> bool:
+    """Give the file its name, never over another one; True when the same file was there already."""
+    try:
+        os.link(source, final)  # unlike a rename, it refuses when the name is taken
+    except FileExistsError:
+        same = _same_content(source, final)
+        os.unlink(source)
+        if not same:
+            raise FetchError(f"{final} is there already with other content: nothing was overwritten") from None
+        return True
+    except OSError:  # a file system without hard links
+        if os.path.lexists(final):
+            raise FetchError(f"{final} is there already: nothing was overwritten") from None
+        os.rename(source, final)
+    else:
+        os.unlink(source)
+    handle = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return False
+
+
+def _same_content(one: str, other: str) -> bool:
+    digests = []
+    for path in (one, other):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            digests.append(_sha256(descriptor))
+        except OSError:  # a directory of that name
+            return False
+        finally:
+            os.close(descriptor)
+    return digests[0] == digests[1]

@@ -1,0 +1,113 @@
+"""dyno gputrace."""
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from dynolog.cli.daemon_kind import knows_ours
+from dynolog.cli.exit_codes import DONE, FAILED, CommandError, Interrupted
+from dynolog.cli.follow_up import Conclusion, FollowOptions, add_follow_options, conclude, follow_options
+from dynolog.cli.gputrace_report import files, print_outcome, print_trace_reply
+from dynolog.cli.reply_text import ask, print_json
+from dynolog.cli.target_words import command_for
+from dynolog.cli.trace_arguments import TraceCommand, add_trace_options, trace_command
+from dynolog.rpc.client import RawReply, Target, decode
+from dynolog.rpc.messages import SetKinetOnDemandRequest, TraceReply
+
+# Why a matched process is left out without that being a failure: nobody asked for it.
+_EXPECTED = frozenset({"launcher", "limit"})
+_CANNOT_FOLLOW = "dyno gputrace: this daemon is the original C++ dynolog: it cannot tell when the files are written"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A reply as it came, and as it is understood."""
+
+    text: str
+    reply: TraceReply
+
+
+class Gputrace:
+    """Make PyTorch processes write traces, and follow the request to the checked files.
+
+    Exit code 1 when nothing matched or a capture failed.
+    """
+
+    name = "gputrace"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        """Which processes, what to record, and how to follow it."""
+        add_trace_options(parser)
+        add_follow_options(parser)
+
+    def run(self, arguments: argparse.Namespace, target: Target) -> int:
+        """Ask, print what the public dyno prints, then follow."""
+        command = trace_command(arguments)
+        options = follow_options(arguments)
+        if command.only_ours and not knows_ours(target):
+            raise CommandError(
+                f"this daemon does not know {command.only_ours}: it is the original C++ dynolog, which would trace "
+                "something else. Nothing was sent"
+            )
+        if not arguments.json:
+            print(f"Kineto config = \n{command.request.config}")
+        raw = _send(target, command.request)
+        if not arguments.json:
+            print_trace_reply(raw)
+        reply = decode(target, raw.text.encode(), TraceReply)
+        if not arguments.json:
+            print_outcome(reply, command.config, dry_run=arguments.dry_run)
+        return _after(arguments, target, options, command, Answer(raw.text, reply))
+
+
+def _send(target: Target, request: SetKinetOnDemandRequest) -> RawReply:
+    try:
+        return ask(target, request)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted before the daemon answered: it may have taken the request; "
+            f"`{command_for(target, 'trace')}` lists those that it has"
+        ) from None
+
+
+def _after(
+    arguments: argparse.Namespace, target: Target, options: FollowOptions, command: TraceCommand, answer: "Answer"
+) -> int:
+    reply = answer.reply
+    code = _exit_code(reply, dry_run=arguments.dry_run)
+    conclusion = None
+    if reply.captures and not arguments.dry_run:
+        if options.wait:
+            sys.stdout.flush()
+            conclusion = conclude(target, reply.request_id, options, as_json=arguments.json)
+            code = max(code, conclusion.exit_code)
+        elif not arguments.json:
+            print(f"Follow it with: {command_for(target, 'trace', reply.request_id)}")
+    elif options.wait and reply.processesMatched and not reply.request_id:
+        print(_CANNOT_FOLLOW, file=sys.stderr)
+    if arguments.json:
+        print_json(_report(answer, command, conclusion))
+    return code
+
+
+def _report(answer: "Answer", command: TraceCommand, conclusion: Conclusion | None) -> dict[str, Any]:
+    """What --json prints: the daemon's answer as it came, the config and the files; `progress` and `fetched` when followed."""
+    report: dict[str, Any] = {
+        **msgspec.json.decode(answer.text),
+        "config": command.request.config,
+        "files": files(answer.reply, command.config),
+    }
+    if conclusion is not None:
+        report |= {"progress": conclusion.progress, "fetched": conclusion.fetched}
+    return report
+
+
+def _exit_code(reply: TraceReply, *, dry_run: bool) -> int:
+    if not reply.processesMatched:
+        return FAILED
+    if any(process.code not in _EXPECTED for process in reply.not_traced):
+        return FAILED
+    if not reply.activityProfilersTriggered and not dry_run:
+        return FAILED
+    return DONE

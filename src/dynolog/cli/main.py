@@ -1,0 +1,74 @@
+"""The entry point of dyno: what was typed, run, and every error as one line and an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from dynolog.cli.command import Command
+from dynolog.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, UNREACHABLE, CommandError
+from dynolog.cli.parser import Invocation, parse
+from dynolog.cli.printable import printable, printable_json
+from dynolog.model.errors import DynologError, RequestError
+from dynolog.rpc.client import CannotReach, NoAnswer, Target
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code (exit_codes.py)."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that the terminal's encoding lacks must not end the command
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        entry, arguments = parse(sys.argv[1:] if argv is None else argv)
+        code = _run(entry.load(), arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more at its end, which must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    return code
+
+
+def _run(command: Command, arguments: Invocation) -> int:
+    target = Target(
+        hostname=arguments.hostname,
+        port=arguments.port,
+        unix=arguments.unix,
+        token_file=arguments.token_file,
+        timeout_s=arguments.timeout,
+    )
+    try:
+        return command.run(arguments, target)
+    except DynologError as error:
+        return _fail(arguments, error, *_judge(error))
+    except KeyboardInterrupt:
+        return _fail(arguments, "interrupted", "interrupted", INTERRUPTED)
+
+
+def _judge(error: DynologError) -> tuple[str, int]:
+    """The code that a program may test, and the exit code."""
+    match error:
+        case CannotReach():
+            return "cannot_reach", UNREACHABLE
+        case NoAnswer():
+            return "no_answer", UNREACHABLE
+        case CommandError():
+            return "failed", error.exit_code
+        case RequestError():
+            return error.code, FAILED
+        case _:
+            return "error", FAILED
+
+
+def _fail(arguments: Invocation, error: DynologError | str, code: str, exit_code: int) -> int:
+    """One line on stderr; with --json the same as an object on stdout, unless the command has printed its own."""
+    if arguments.json and not getattr(arguments, "printed", False):
+        text = msgspec.json.encode({"status": "failed", "code": code, "error": str(error)}).decode()
+        print(printable_json(text))
+    print(f"dyno {arguments.command}: {printable(str(error))}", file=sys.stderr)
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

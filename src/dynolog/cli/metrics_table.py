@@ -1,0 +1,72 @@
+"""Latest values, and the catalogue, as tables."""
+
+from collections.abc import Iterable, Mapping
+
+from dynolog.cli.metric_filter import matches
+from dynolog.cli.quantities import duration, value
+from dynolog.cli.table import table
+from dynolog.model.metric import Metric
+from dynolog.model.record import Record
+from dynolog.rpc.messages import MetricsReply
+
+# How a person writes what UCUM spells for machines; curly braces hold what is counted.
+_UNITS = {"By": "B", "By/s": "B/s", "1": "", "Cel": "°C", "Ohm": "Ω", "us": "µs"}
+
+
+def unit(ucum: str) -> str:
+    """`By` → B, `{packet}` → packet, `1` → nothing; the rest as it is."""
+    if ucum.startswith("{") and ucum.endswith("}"):
+        return ucum[1:-1]
+    return _UNITS.get(ucum, ucum)
+
+
+def chosen(reply: MetricsReply, pattern: str) -> MetricsReply:
+    """The reply with only the keys that match."""
+    if not pattern:
+        return reply
+    records = [
+        Record(
+            wall_ns=record.wall_ns,
+            source=record.source,
+            values=values,
+            labels=record.labels,
+            intervals_ns=record.intervals_ns,
+        )
+        for record in reply.records
+        if (values := {key: number for key, number in record.values.items() if matches(key, pattern)})
+    ]
+    units = {key: text for key, text in reply.units.items() if matches(key, pattern)}
+    return MetricsReply(records=tuple(records), units=units, wall_ns=reply.wall_ns)
+
+
+def values_table(reply: MetricsReply, columns: int | None) -> str:
+    """One line a value, sorted by key within its record. Ages are by the daemon's clock."""
+    rows: list[tuple[str, ...]] = [
+        row
+        for record in sorted(reply.records, key=_order)
+        for row in _rows(record, reply.units, duration((reply.wall_ns - record.wall_ns) / 1e9))
+    ]
+    header: tuple[str, ...] = ("METRIC", "VALUE", "UNIT", "SOURCE", "AGE", "LABELS")
+    if not any(row[5] for row in rows):
+        header, rows = header[:5], [row[:5] for row in rows]
+    return table(header, rows, right=(1, 4), columns=columns)
+
+
+def _order(record: Record) -> tuple[str, list[tuple[str, str]]]:
+    return record.source, sorted(record.labels.items())
+
+
+def _rows(record: Record, units: Mapping[str, str], age: str) -> Iterable[tuple[str, ...]]:
+    labels = " ".join(f"{name}={text}" for name, text in sorted(record.labels.items()))
+    for key, number in sorted(record.values.items()):
+        yield key, value(number), unit(units.get(key, "")), record.source, age, labels
+
+
+def catalogue_table(metrics: Iterable[Metric], pattern: str, columns: int | None) -> str:
+    """One line a metric of the catalogue; "" when none matches."""
+    rows = [
+        (metric.name, metric.kind, metric.unit, metric.scope, metric.description)
+        for metric in sorted(metrics, key=lambda metric: (metric.name, metric.scope))
+        if matches(metric.name, pattern)
+    ]
+    return table(("METRIC", "KIND", "UNIT", "SCOPE", "DESCRIPTION"), rows, columns=columns)

@@ -1,0 +1,34 @@
+"""The subcommands of dyno: one line each, loaded when used."""
+
+from importlib import import_module
+
+import msgspec
+
+from dynolog.cli.command import Command
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A subcommand's name, and the module and class that it is; the class docstring is its help."""
+
+    name: str
+    module: str
+    class_name: str
+
+    def load(self) -> Command:
+        """Import and make it."""
+        command: Command = getattr(import_module(f"dynolog.cli.{self.module}"), self.class_name)()
+        return command
+
+
+COMMANDS = (
+    Entry("status", "status", "Status"),
+    Entry("version", "version", "Version"),
+    Entry("gputrace", "gputrace", "Gputrace"),
+    Entry("trace", "trace", "Trace"),
+    Entry("ps", "ps", "Ps"),
+    Entry("metrics", "metrics", "Metrics"),
+    Entry("watch", "watch", "Watch"),
+    Entry("dcgm-pause", "dcgm", "DcgmPause"),
+    Entry("dcgm-resume", "dcgm", "DcgmResume"),
+    Entry("completion", "completion", "Completion"),
+)

@@ -1,0 +1,34 @@
+"""The two lines that the public dyno prints of every answer, and answers as JSON."""
+
+from typing import Any
+
+import msgspec
+
+from dynolog.cli.printable import printable_json
+from dynolog.rpc.client import RawReply, Target, call_raw, encode, raise_if_failed
+from dynolog.rpc.messages import Request
+
+
+def ask(target: Target, request: Request) -> RawReply:
+    """The reply as it came. Raises what `call` raises, but never RequestError: a refusal is a reply to show."""
+    return call_raw(target, encode(target, request))
+
+
+def print_reply(reply: RawReply) -> None:
+    """`response length = N` and `response = {...}`, as scripts made for the public dyno expect them."""
+    print(f"response length = {reply.length}")
+    print(f"response = {printable_json(reply.text)}")
+
+
+def show(reply: RawReply, *, as_json: bool) -> None:
+    """The answer itself with --json, else the two lines. Raises RequestError when it says `failed`, after it was shown."""
+    if as_json:
+        print(printable_json(reply.text))
+    else:
+        print_reply(reply)
+    raise_if_failed(reply.text.encode())
+
+
+def print_json(message: Any) -> None:
+    """One JSON object on one line; takes Structs and plain values."""
+    print(printable_json(msgspec.json.encode(message).decode()))

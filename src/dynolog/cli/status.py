@@ -1,0 +1,61 @@
+"""dyno status."""
+
+import argparse
+
+import msgspec
+
+from dynolog.cli.exit_codes import DONE
+from dynolog.cli.reply_text import ask, print_reply, show
+from dynolog.rpc.client import Target, call
+from dynolog.rpc.messages import GetStatus, ListProcesses, ProcessesReply, StatusReply
+
+
+class Status:
+    """Check that the daemon runs; with --verbose, how each of its parts fares.
+
+    Exit code 0 whenever it answers.
+    """
+
+    name = "status"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        """One switch."""
+        parser.add_argument(
+            "-v",
+            "--verbose",
+            action="store_true",
+            help="collectors, exporters, trainers, what the daemon costs, what is missing and how to get it",
+        )
+
+    def run(self, arguments: argparse.Namespace, target: Target) -> int:
+        """Print the public dyno's two lines, then the rest when asked."""
+        if arguments.json:
+            reply = ask(target, GetStatus(verbose=arguments.verbose))
+            arguments.printed = True
+            show(reply, as_json=True)
+            return DONE
+        reply = ask(target, GetStatus())
+        print_reply(reply)
+        if arguments.verbose:
+            _print_more(target)
+        elif _health(reply.text) == 0:
+            print("The GPU source fails: `dyno status --verbose` says why.")
+        return DONE
+
+
+def _health(text: str) -> int | None:
+    try:
+        return msgspec.json.decode(text, type=StatusReply).status
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _print_more(target: Target) -> None:
+    daemon = call(target, GetStatus(verbose=True), StatusReply).daemon
+    if daemon is None:
+        print("This daemon says no more of itself: it is the original C++ dynolog, or an older one.")
+        return
+    from dynolog.cli.status_report import report  # noqa: PLC0415 - plain `dyno status` does without it
+
+    trainers = call(target, ListProcesses(), ProcessesReply).trainers
+    print(report(daemon, trainers))

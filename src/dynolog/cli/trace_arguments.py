@@ -1,0 +1,139 @@
+"""The options of `dyno gputrace`, and the request they make."""
+
+import argparse
+
+import msgspec
+
+from dynolog.cli.exit_codes import USAGE, CommandError
+from dynolog.cli.option_types import NO_JOB_NUMBER, job, names, not_negative, pids, positive, ranks, whole_seconds
+from dynolog.model.errors import RequestError
+from dynolog.profiling.kineto_config import KinetoConfig
+from dynolog.profiling.trace_options import TraceOptions, render_request
+from dynolog.rpc.messages import SetKinetOnDemandRequest
+
+# More processes than Linux can have (PID_MAX_LIMIT): "all" to our daemon and to the original, for which 0 means none.
+ALL_PROCESSES = 4194304
+
+
+def add_trace_options(parser: argparse.ArgumentParser) -> None:
+    """Those of the original first, with its defaults (but for --process-limit, whose 3 left ranks out), then ours."""
+    _add_targets(parser.add_argument_group("which processes"))
+    _add_recording(parser.add_argument_group("what to record"))
+
+
+def _add_targets(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--job-id", type=job, default=(0, ""), metavar="JOB", help="SLURM job: 90210, 90210_2 or 90210.0 (0: none)"
+    )
+    group.add_argument(
+        "--pids", type=pids, default=[0], metavar="PID,...", help="pids or their ancestors (0: all of the job)"
+    )
+    group.add_argument(
+        "--process-limit", type=not_negative, default=0, metavar="N", help="at most N processes (0: all)"
+    )
+    group.add_argument(
+        "--name", type=names, action="extend", default=[], metavar="NAME,...", help="processes of this name"
+    )
+    group.add_argument("--ranks", type=ranks, default=[], metavar="RANK,...", help="only these ranks: 0,8-15")
+    group.add_argument(
+        "--include-launchers", action="store_true", help="trace torchrun and the like too: their traces are empty"
+    )
+    group.add_argument("--fail-on-no-process", action="store_true", help="exit code 1 when nothing matched (always so)")
+    group.add_argument("--dry-run", action="store_true", help="say what would be traced, and trace nothing")
+
+
+def _add_recording(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--log-file", required=True, metavar="PATH", help="file to write, absolute; _PID comes before .json"
+    )
+    group.add_argument("--duration-ms", type=positive, default=500, metavar="MS", help="length of the trace (500)")
+    group.add_argument("--iterations", type=int, default=-1, metavar="N", help="record N iterations instead of a time")
+    group.add_argument(
+        "--profile-start-time",
+        type=not_negative,
+        default=0,
+        metavar="MS",
+        help="Unix time in ms to start at, 0 for now",
+    )
+    group.add_argument(
+        "--profile-start-iteration-roundup",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="start at a multiple of N iterations",
+    )
+    group.add_argument(
+        "--warmup-s", type=whole_seconds, metavar="S", help="warm-up before it records (the trainer's: 5)"
+    )
+    group.add_argument(
+        "--activities", type=names, default=[], metavar="TYPE,...", help="activity types to record, e.g. cpu_op"
+    )
+    group.add_argument("--record-shapes", action="store_true", help="operator input shapes and types")
+    group.add_argument("--profile-memory", action="store_true", help="memory of PyTorch")
+    group.add_argument("--with-stacks", action="store_true", help="Python stacks")
+    group.add_argument("--with-flops", action="store_true", help="flops of operators")
+    group.add_argument("--with-modules", action="store_true", help="modules of operators")
+
+
+class TraceCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, its config as libkineto reads it, and what must be known of the daemon before it is sent."""
+
+    request: SetKinetOnDemandRequest
+    config: KinetoConfig
+    only_ours: str  # the option that the original would ignore, and so trace something else; "" for none
+
+
+def trace_command(arguments: argparse.Namespace) -> TraceCommand:
+    """What was asked for. Raises CommandError (usage) for what libkineto would not carry out."""
+    if not arguments.log_file.isprintable():  # a line break would add keys to the config
+        raise CommandError("--log-file holds a character that cannot be printed", USAGE)
+    if not arguments.log_file.startswith("/"):
+        raise CommandError(
+            f"--log-file {arguments.log_file} must be absolute: the trainer writes it, and its directory is not yours",
+            USAGE,
+        )
+    text = render_request(_options(arguments))
+    try:
+        config = KinetoConfig.parse(text)
+    except RequestError as error:
+        raise CommandError(error.sentence, USAGE) from None
+    number, job_text = arguments.job_id
+    request = SetKinetOnDemandRequest(
+        config=text,
+        pids=arguments.pids,
+        job_id=number,
+        process_limit=arguments.process_limit or ALL_PROCESSES,
+        job=job_text,
+        names=arguments.name,
+        ranks=arguments.ranks,
+        include_launchers=arguments.include_launchers,
+        dry_run=arguments.dry_run,
+    )
+    return TraceCommand(request=request, config=config, only_ours=_only_ours(arguments))
+
+
+def _options(arguments: argparse.Namespace) -> TraceOptions:
+    return TraceOptions(
+        log_file=arguments.log_file,
+        duration_ms=arguments.duration_ms,
+        iterations=arguments.iterations,
+        start_time_ms=arguments.profile_start_time,
+        roundup=arguments.profile_start_iteration_roundup,
+        record_shapes=arguments.record_shapes,
+        profile_memory=arguments.profile_memory,
+        with_stacks=arguments.with_stacks,
+        with_flops=arguments.with_flops,
+        with_modules=arguments.with_modules,
+        warmup_s=arguments.warmup_s,
+        activities=tuple(arguments.activities),
+    )
+
+
+def _only_ours(arguments: argparse.Namespace) -> str:
+    chosen = {
+        "--dry-run": arguments.dry_run,
+        "--name": arguments.name,
+        "--ranks": arguments.ranks,
+        "--job-id with an array task": arguments.job_id[0] == NO_JOB_NUMBER,
+    }
+    return next((option for option, given in chosen.items() if given), "")

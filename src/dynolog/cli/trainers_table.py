@@ -1,0 +1,61 @@
+"""Trainers as a table, and what to say when there is none."""
+
+from collections.abc import Iterable
+
+from dynolog.cli.quantities import duration
+from dynolog.cli.table import table
+from dynolog.model.trainer import TrainerInfo
+
+_HEADER = ("PID", "HOST PID", "JOB", "RANK", "STATE", "AGE", "LAST POLL", "EVERY", "USER", "COMMAND")
+
+
+def trainers_table(trainers: Iterable[TrainerInfo], columns: int | None) -> str:
+    """One line a trainer, by job, rank and pid; `-` where something is not known."""
+    users: dict[int, str] = {}
+    ordered = sorted(trainers, key=lambda trainer: (trainer.job, trainer.rank or 0, trainer.host_pid, trainer.pid))
+    return table(_HEADER, (_row(trainer, users) for trainer in ordered), right=(0, 1, 3, 5, 6, 7), columns=columns)
+
+
+def _row(trainer: TrainerInfo, users: dict[int, str]) -> tuple[str, ...]:
+    return (
+        str(trainer.pid),
+        "unverified" if trainer.unverified or not trainer.host_pid else str(trainer.host_pid),
+        trainer.job or str(trainer.job_id),
+        _rank(trainer),
+        trainer.state,
+        duration(trainer.age_s),
+        duration(trainer.last_poll_age_s),
+        "-" if trainer.poll_interval_s is None else duration(trainer.poll_interval_s),
+        _user(trainer.uid, users),
+        ("(launcher) " if trainer.launcher else "") + (trainer.command or trainer.name or "-"),
+    )
+
+
+def _rank(trainer: TrainerInfo) -> str:
+    if trainer.rank is None:
+        return "-"
+    return str(trainer.rank) if trainer.world_size is None else f"{trainer.rank}/{trainer.world_size}"
+
+
+def _user(uid: int, users: dict[int, str]) -> str:
+    """The name that this host has for the uid, else the number. A directory service is asked once for each."""
+    if uid not in users:
+        import pwd  # noqa: PLC0415 - only to show trainers
+
+        try:
+            users[uid] = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            users[uid] = str(uid)
+    return users[uid]
+
+
+def no_trainers(*, ipc_enabled: bool) -> str:
+    """Why there is none, and how to get one."""
+    if not ipc_enabled:
+        return "The daemon's IPC is off: no trainer can register. Start it with `dynolog --enable_ipc_monitor`."
+    return (
+        "No trainer has registered. A PyTorch (2.0 or later) process does when it starts with KINETO_USE_DAEMON=1:\n"
+        "    KINETO_USE_DAEMON=1 python train.py\n"
+        "It polls every 5 s. In a container with its own network it needs --ipc_namespaces here, or a shared "
+        "KINETO_IPC_SOCKET_DIR."
+    )

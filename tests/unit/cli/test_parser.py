@@ -1,0 +1,86 @@
+"""What may be typed, and what is said about the rest."""
+
+import pytest
+
+from dynolog.cli.parser import build_parser, parse
+from dynolog.cli.registry import COMMANDS
+
+
+def test_global_options_stand_before_or_after_the_subcommand() -> None:
+    for words in (
+        ["--hostname", "gpu7", "--port=99", "--json", "ps"],
+        ["ps", "--hostname", "gpu7", "--port=99", "--json"],
+        ["--hostname", "gpu7", "ps", "--json", "--port", "99"],
+    ):
+        entry, arguments = parse(words)
+        assert entry.name == "ps"
+        assert (arguments.hostname, arguments.port, arguments.json) == ("gpu7", 99, True)
+        assert (arguments.timeout, arguments.unix, arguments.token_file) == (10.0, "", "")
+
+
+def test_what_stands_after_wins() -> None:
+    _, arguments = parse(["--port", "1", "status", "--port", "2"])
+    assert arguments.port == 2
+
+
+def test_a_value_that_is_a_name_of_a_subcommand_is_a_value() -> None:
+    entry, arguments = parse(["--hostname", "ps", "status"])
+    assert (entry.name, arguments.hostname) == ("status", "ps")
+
+
+def test_underscores_are_dashes_in_names_and_stay_in_values() -> None:
+    _, arguments = parse(
+        ["--token_file", "/etc/a_b", "gputrace", "--log_file=/tmp/a_b.json", "--job_id", "90210_2", "--with_stacks"]
+    )
+    assert arguments.token_file == "/etc/a_b"
+    assert arguments.log_file == "/tmp/a_b.json"
+    assert arguments.job_id == (-1, "90210_2")
+    assert arguments.with_stacks
+
+
+def test_options_of_the_original_have_its_defaults() -> None:
+    _, arguments = parse(["gputrace", "--log-file", "/tmp/t.json"])
+    assert arguments.job_id == (0, "")
+    assert arguments.pids == [0]
+    assert (arguments.duration_ms, arguments.iterations) == (500, -1)
+    assert (arguments.profile_start_time, arguments.profile_start_iteration_roundup) == (0, 1)
+    assert not arguments.fail_on_no_process
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["statsu"], "dyno: no subcommand 'statsu': did you mean status? (see dyno --help)"),
+        (["gputrace", "--log-file", "/t", "--pid", "3"], "dyno gputrace: unknown option '--pid': did you mean --pids?"),
+        (["gputrace", "--log-file", "/t", "--dur", "3"], "dyno gputrace: unknown option '--dur'"),
+        (["ps", "--prot", "3"], "dyno ps: unknown option '--prot': did you mean --port?"),
+        (["ps", "extra"], "dyno ps: unexpected argument 'extra'"),
+        (["--port", "x", "ps"], "dyno: argument --port: 'x' is no port: a number from 1 to 65535"),
+        (["gputrace"], "dyno gputrace: the following arguments are required: --log-file"),
+        ([], "dyno: the following arguments are required: SUBCOMMAND"),
+        (["\x1b[2J"], r"dyno: no subcommand '\x1b[2J'"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(words)
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(line)
+    assert said.err.count("\n") == 1
+
+
+def test_version_of_dyno_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("dyno ")
+
+
+def test_help_has_a_line_for_each_subcommand() -> None:
+    text = build_parser(COMMANDS).format_help()
+    for entry in COMMANDS:
+        command = entry.load()
+        assert command.name == entry.name
+        assert f"    {entry.name}" in text
