@@ -64,6 +64,10 @@ class GlogSink:
             self._queued_bytes += len(data)
             self._changed.notify()
 
+    def write_at_info(self, file: str, line: int, text: str) -> None:
+        """Queue one line of severity I: what exporters that write to the log are given."""
+        self.write("I", file, line, text)
+
     def reopen(self) -> None:
         """Open the path again (after logrotate moved the file)."""
         with self._changed:

@@ -3,6 +3,7 @@
 DynologError
 ├── SourceUnavailable     a kernel interface or library is missing, forbidden or broken
 ├── FlagError             a flag, flag file or combination of flags that cannot be used
+├── AddressInUse          a port, socket or name that somebody else holds
 ├── WireError             bytes from outside that do not follow a protocol
 └── RequestError          a request that is understood and refused, with a code a program can test
 """
@@ -27,6 +28,10 @@ class SourceUnavailable(DynologError):  # noqa: N818 - it is a state of the worl
 
 class FlagError(DynologError):
     """A flag that cannot be used, with what to type instead."""
+
+
+class AddressInUse(DynologError):  # noqa: N818 - it is a state of the world, said once
+    """A port, socket file or IPC name is held by somebody else; the sentence says by whom where that can be known."""
 
 
 class WireError(DynologError):

@@ -1,0 +1,100 @@
+"""What thousands of registered trainers cost the daemon, and how fast all of them are triggered.
+
+many_trainers.py --pid DAEMON --port 1778 --socket-dir DIR --n 4000
+As root each trainer is a real process; else all share this one's credentials and only one registers. Prints one JSON object.
+"""
+
+import argparse
+import gc
+import json
+import os
+import socket
+import struct
+import sys
+import time
+
+from trainers import Trainer
+
+LENGTH = struct.Struct("=i")
+
+
+def call(port: int, request: dict[str, object]) -> dict[str, object]:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+        body = json.dumps(request).encode()
+        sock.sendall(LENGTH.pack(len(body)) + body)
+        stream = sock.makefile("rb")
+        reply: dict[str, object] = json.loads(stream.read(LENGTH.unpack(stream.read(4))[0]))
+        return reply
+
+
+def private_bytes(pid: int) -> int:
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_"))
+
+
+def registered(port: int) -> int:
+    trainers = call(port, {"fn": "listProcesses"})["trainers"]
+    assert isinstance(trainers, list)
+    return len(trainers)
+
+
+def settle(port: int, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while registered(port) != count:
+        if time.monotonic() > deadline:
+            sys.exit(f"{registered(port)} registered, not {count}")
+        time.sleep(0.2)
+    time.sleep(2)  # details of the last ones are still being read
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pid", type=int, required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--socket-dir", required=True)
+    parser.add_argument("--n", type=int, default=4000)
+    arguments = parser.parse_args()
+    arguments.job_id, arguments.ancestors, arguments.warmup, arguments.write = 77, [1], 5.0, False
+    registered(arguments.port)
+    before = private_bytes(arguments.pid)
+    gc.disable()
+    trainers = [Trainer(index, arguments) for index in range(arguments.n)]
+    for trainer in trainers:
+        while not trainer.poll(0.0):
+            time.sleep(0.001)
+        trainer.sock.setblocking(True)
+        trainer.sock.settimeout(5)
+        trainer.sock.recv(4096)
+        trainer.sock.setblocking(False)
+    count = arguments.n if os.geteuid() == 0 else 1
+    settle(arguments.port, count)
+    with_them = private_bytes(arguments.pid)
+    # The request itself, without the check of the path: a dry run matches, a real one arms.
+    config = "ACTIVITIES_LOG_FILE=/tmp/bench.json\nPROFILE_START_TIME=0\nACTIVITIES_DURATION_MSECS=100\n"
+    start = time.perf_counter()
+    reply = call(
+        arguments.port,
+        {"fn": "setKinetOnDemandRequest", "config": config, "job_id": 77, "pids": [0], "process_limit": 100000},
+    )
+    trigger = time.perf_counter() - start
+    triggered = reply["activityProfilersTriggered"]
+    assert isinstance(triggered, list)
+    for trainer in trainers:
+        trainer.die()
+    settle(arguments.port, 0)
+    left = private_bytes(arguments.pid)
+    print(
+        json.dumps(
+            {
+                "registered": count,
+                "triggered": len(triggered),
+                "trigger_ms": round(trigger * 1e3, 1),
+                "bytes_each": round((with_them - before) / count),
+                "left_bytes_each": round((left - before) / count),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""From start to stop: what is opened in which order, signals, reload, and a stop within two seconds."""
+
+import asyncio
+import errno
+import gc
+import logging
+import signal
+from collections.abc import Callable
+
+from dynolog import __version__
+from dynolog.collectors.registry import COLLECTORS
+from dynolog.daemon import exit_codes
+from dynolog.daemon.flag_parser import ParsedFlags
+from dynolog.daemon.glog import GlogSink
+from dynolog.daemon.wiring import Daemon
+from dynolog.model.errors import AddressInUse, DynologError, FlagError
+from dynolog.model.flag import Settings
+from dynolog.pipeline.config import config_of
+
+_log = logging.getLogger(__name__)
+# What stopping may take beside --shutdown_timeout_s.
+_PIPELINE_STOP_S = 0.4
+_LOG_FLUSH_S = 0.3
+
+
+def exit_code_of(error: BaseException) -> int:
+    """The exit code for an error at start, by the first system error behind it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, AddressInUse):
+            return exit_codes.ADDRESS_IN_USE
+        if isinstance(cause, FlagError):
+            return exit_codes.BAD_FLAG
+        if isinstance(cause, OSError):
+            if cause.errno == errno.EADDRINUSE:
+                return exit_codes.ADDRESS_IN_USE
+            if cause.errno in (errno.EACCES, errno.EPERM):
+                return exit_codes.NO_PERMISSION
+        cause = cause.__cause__
+    return exit_codes.FAILED
+
+
+class LifeCycle:
+    """Runs one daemon. `reread` parses the command line and flag files again, for a reload."""
+
+    def __init__(
+        self, settings: Settings, sink: GlogSink, reread: Callable[[], ParsedFlags], said: tuple[str, ...]
+    ) -> None:
+        self._settings = settings
+        self._sink = sink
+        self._reread = reread
+        self._said = said
+        self._daemon: Daemon | None = None
+        self._stopped_by = ""
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT. Raises DynologError when it cannot start."""
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_until_complete(self._serve(loop))
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+            self._stop_threads()
+
+    async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_stop, number, stop)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
+        loop.set_exception_handler(_on_loop_error)
+        _log.info("Starting dynolog, version = %s", __version__)
+        for sentence in self._said:
+            _log.warning("%s", sentence)
+        daemon = self._daemon = Daemon(self._settings, self._sink, loop, self._said)
+        try:
+            daemon.rpc.start()
+            if daemon.ipc is not None:
+                daemon.ipc.start()
+            daemon.pipeline.start()
+            self._say_what_runs(daemon)
+            # What was made so far lives as long as the daemon: the collector of cycles need not look at it again.
+            gc.collect()
+            gc.freeze()
+            await stop.wait()
+            _log.info("Stopping: %s", self._stopped_by)
+        finally:
+            await daemon.rpc.stop()
+            if daemon.ipc is not None:
+                daemon.ipc.close()
+            daemon.traces.close()
+
+    def _say_what_runs(self, daemon: Daemon) -> None:
+        _log.info("RPC listens on %s", ", ".join(daemon.rpc.addresses))
+        if daemon.ipc is not None:
+            _log.info("IPC monitor listens on %s", ", ".join(daemon.ipc.addresses))
+        else:
+            _log.info("IPC monitor is off: no process can be traced; --enable_ipc_monitor turns it on")
+        interval = self._settings.number("kernel_monitor_reporting_interval_s")
+        names = [status.name for status in daemon.pipeline.statuses()]
+        _log.info("Running kernel monitor loop : interval = %g s. Collectors: %s", interval, ", ".join(names) or "none")
+        if not daemon.exporters:
+            _log.warning("no destination is on: records are kept for dyno metrics only; --use_JSON logs them")
+        _log.info("dynolog is ready")
+
+    def _on_stop(self, number: int, stop: asyncio.Event) -> None:
+        self._stopped_by = signal.Signals(number).name
+        stop.set()
+
+    def _on_hangup(self) -> None:
+        self._sink.reopen()
+        try:
+            parsed = self._reread()
+        except DynologError as error:
+            _log.error("SIGHUP: log reopened, flags not reloaded: %s", error)
+            return
+        kept, changed = self._take_over(parsed)
+        if self._daemon is not None:
+            self._daemon.pipeline.reconfigure(config_of(self._settings, COLLECTORS))
+        for sentence in parsed.warnings:
+            _log.warning("%s", sentence)
+        if kept:
+            _log.warning("SIGHUP: these take effect at the next start: %s", ", ".join(f"--{name}" for name in kept))
+        _log.info("SIGHUP: log reopened; %s", f"now in effect: {', '.join(changed)}" if changed else "no flag changed")
+
+    def _take_over(self, parsed: ParsedFlags) -> tuple[list[str], list[str]]:
+        """Put the live flags that changed into effect; the names of those that must wait, and what changed."""
+        old, new = dict(self._settings.given), parsed.given
+        differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        kept = [name for name in differing if not self._settings.flags[name].live]
+        merged = {**new, **{name: old[name] for name in kept if name in old}}
+        for name in kept:
+            if name not in old:
+                merged.pop(name, None)
+        self._settings.update(merged)
+        changed = [f"--{name}={self._settings.value(name)}" for name in differing if name not in kept]
+        return sorted(kept), sorted(changed)
+
+    def _stop_threads(self) -> None:
+        if self._daemon is None:
+            return
+        if not self._daemon.pipeline.stop(_PIPELINE_STOP_S):
+            _log.warning("a collector hangs and is left behind")
+        if not self._daemon.fanout.close(self._settings.number("shutdown_timeout_s")):
+            _log.warning("not everything could be delivered within --shutdown_timeout_s")
+        self._sink.flush(_LOG_FLUSH_S)
+
+
+def _on_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    error = context.get("exception")
+    _log.error("%s", context.get("message"), exc_info=error if isinstance(error, BaseException) else None)

@@ -1,0 +1,73 @@
+"""What the daemon says of itself: `getStatus`."""
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from dynolog import __version__
+from dynolog.daemon.glog import GlogSink
+from dynolog.model.status import DaemonStatus, IpcStatus, SelfStatus
+from dynolog.sources.own_process import OwnProcessReader
+
+if TYPE_CHECKING:
+    from dynolog.daemon.wiring import Daemon
+
+_HEALTHY = 1
+
+
+class Status:
+    """Answers for the whole daemon (rpc.services.StatusService). `said` are the sentences about its flags at start."""
+
+    def __init__(self, daemon: "Daemon", sink: GlogSink, hostname: str, said: tuple[str, ...]) -> None:
+        self._daemon = daemon
+        self._sink = sink
+        self._hostname = hostname
+        self._said = said
+        self._process = OwnProcessReader()
+        self._started_ns = time.monotonic_ns()
+        self._started_cpu_ns = self._process.read().cpu_ns
+
+    def health(self) -> int:
+        """1; with GPU monitoring it will be 0 while the GPU source fails."""
+        return _HEALTHY
+
+    def describe(self) -> DaemonStatus:
+        """Everything `dyno status --verbose` shows."""
+        daemon = self._daemon
+        return DaemonStatus(
+            version=__version__,
+            hostname=self._hostname,
+            wall_ns=time.time_ns(),
+            own=self._own(),
+            ipc=daemon.ipc.status(daemon.traces.trainer_count) if daemon.ipc else IpcStatus(enabled=False),
+            collectors=daemon.pipeline.statuses(),
+            exporters=daemon.fanout.statuses(),
+            rpc_addresses=daemon.rpc.addresses,
+            active_captures=daemon.traces.active_captures,
+            missing=self._missing(),
+        )
+
+    def _own(self) -> SelfStatus:
+        now = self._process.read()
+        uptime_ns = max(time.monotonic_ns() - self._started_ns, 1)
+        return SelfStatus(
+            pid=os.getpid(),
+            cpu_pct=100 * (now.cpu_ns - self._started_cpu_ns) / uptime_ns,
+            cpu_pct_1m=self._daemon.pipeline.cpu_pct_1m,
+            rss_bytes=now.rss_bytes or 0,
+            threads=now.threads or 0,
+            open_files=now.open_files or 0,
+            uptime_s=uptime_ns / 1e9,
+        )
+
+    def _missing(self) -> tuple[str, ...]:
+        """What cannot work here, why, and what would give it."""
+        daemon = self._daemon
+        sentences = [*self._said, *daemon.rpc.notices, *daemon.traces.notices, *daemon.pipeline.missing()]
+        if daemon.ipc is None:
+            sentences.append("IPC monitor is off, so no process can be traced: start dynolog with --enable_ipc_monitor")
+        if not daemon.exporters:
+            sentences.append("no destination is on: records are kept for dyno metrics only: --use_JSON logs them")
+        if self._sink.lost_lines:
+            sentences.append(f"{self._sink.lost_lines} log lines were lost: {self._sink.last_error}")
+        return tuple(sentences)
