@@ -2,8 +2,9 @@
 
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
+from typing import cast
 
 import msgspec
 
@@ -191,13 +192,13 @@ class CpuCollector:
 
 def _add_nodes(values: Values, nodes: dict[int, tuple[int, ...]], cpus: CpuDeltas) -> None:
     columns = [cpus.ticks[column::COLUMNS] for column in range(_IN_TOTAL)]
-    known = [True] * len(cpus.ids)
+    known = set(cpus.ids)
     if None in cpus.ticks:
         # A CPU with a column that is not known would tilt its node's shares: it is left out whole.
-        known = [None not in row for row in zip(*columns, strict=True)]
+        known = {cpu for cpu, *row in zip(cpus.ids, *columns, strict=True) if None not in row}
     for node, members in nodes.items():
-        here = list(map(operator.and_, known, map(set(members).__contains__, cpus.ids)))
-        sums = [sum(ticks for ticks in compress(column, here) if ticks) for column in columns]
+        here = list(map(known.intersection(members).__contains__, cpus.ids))
+        sums = [sum(cast("Iterator[int]", compress(column, here))) for column in columns]
         if node_shares := shares(sums):
             for name, column in _SHARES[:3]:
                 values[_KEYS[name, Scope.NODE].key(node)] = node_shares[1][column]

@@ -74,20 +74,24 @@ def _sensors_of_chip(host: HostFiles, folder: str, chip: str) -> Iterator[Sensor
 class HwmonReader:
     """Reads all sensors again and again. Raises SourceUnavailable when there is none."""
 
-    SENSORS_EVERY = 6
+    # A chip that comes or goes shows in the directory; that one took the place of another shows at the next full look.
+    SENSORS_EVERY = 60
 
     def __init__(self, host: HostFiles) -> None:
         self._host = host
         self._sensors: list[Sensor] = []
+        self._chips: list[str] = []
         self._rounds = 0
 
     def read(self) -> list[tuple[Sensor, int]]:
         """Sensors with what they say, in m°C, revolutions a minute or µW; one that is faulty, off or gone is left out."""
-        if self._rounds % self.SENSORS_EVERY == 0:
+        chips = self._host.list(_FOLDER)
+        if chips != self._chips or self._rounds % self.SENSORS_EVERY == 0:
             self._sensors = find_sensors(self._host)
+            self._chips = chips
+        self._rounds += 1
         if not self._sensors:
             raise SourceUnavailable("/" + _FOLDER, "no sensor")
-        self._rounds += 1
         return [
             (sensor, value)
             for sensor in self._sensors

@@ -4,6 +4,7 @@ import os
 
 from dynolog.model.errors import SourceUnavailable
 from dynolog.sources import named_numbers
+from dynolog.sources.attribute import read_attribute
 from dynolog.sources.host_files import HostFiles
 
 SEVERITIES = {
@@ -17,37 +18,29 @@ _FOLDER = "sys/bus/pci/devices"
 class PcieAerReader:
     """Reads the totals of all devices that keep them, again and again. Raises SourceUnavailable when none does."""
 
-    # Looking for devices costs a lookup for each on the bus; reading costs three files for each that has them.
-    DEVICES_EVERY = 10
-
     def __init__(self, host: HostFiles) -> None:
         self._host = host
+        self._folder = host.path(_FOLDER)
+        self._on_bus: list[str] = []
         self._devices: tuple[str, ...] = ()
-        self._rounds = 0
 
     def read(self) -> dict[str, dict[str, int]]:
         """By PCI address, then by severity: errors since the device was found. A device that has gone is left out."""
-        if self._rounds % self.DEVICES_EVERY == 0:
+        on_bus = self._host.list(_FOLDER)
+        if on_bus != self._on_bus:
             self._devices = tuple(
-                address
-                for address in self._host.list(_FOLDER)
-                if os.access(self._host.path(f"{_FOLDER}/{address}/aer_dev_correctable"), os.R_OK)
+                address for address in on_bus if os.access(f"{self._folder}/{address}/aer_dev_correctable", os.R_OK)
             )
-        self._rounds += 1
+            self._on_bus = on_bus
         totals = {address: found for address in self._devices if (found := self._read_device(address))}
         if not totals:
-            self._rounds = 0
             raise SourceUnavailable("/" + _FOLDER, "no device with AER counters", "the kernel needs CONFIG_PCIEAER")
         return totals
 
     def _read_device(self, address: str) -> dict[str, int]:
         found: dict[str, int] = {}
         for severity, (file, total) in SEVERITIES.items():
-            try:
-                data = self._host.read(f"{_FOLDER}/{address}/{file}")
-            except OSError:
-                continue
-            number = named_numbers.parse(data, (total,)).get(total)
-            if number is not None:
-                found[severity] = number
+            data = read_attribute(f"{self._folder}/{address}/{file}")
+            if data and total in (numbers := named_numbers.parse(data, (total,))):
+                found[severity] = numbers[total]
         return found

@@ -21,31 +21,28 @@ class ThermalThrottleReader:
     All threads of a core count the core's events, and all CPUs of a package the package's, so one CPU speaks for each.
     """
 
-    # Which CPUs speak changes only when CPUs go on- or offline.
-    SPEAKERS_EVERY = 10
-
     def __init__(self, host: HostFiles) -> None:
         self._host = host
         self._folder = host.path("sys/devices/system/cpu")
         self._cores: dict[int, str] = {}
         self._packages: dict[int, str] = {}
-        self._rounds = 0
+        self._online: tuple[int, ...] | None = None
 
     def read(self) -> ThrottleCounts:
         """One reading; a CPU whose file has gone is left out."""
-        if self._rounds % self.SPEAKERS_EVERY == 0:
-            self._choose_speakers()
+        online = cpu_ids(self._host)
+        if online != self._online:
+            self._choose_speakers(online)
+            self._online = online
         counts = ThrottleCounts(_read_all(self._cores), _read_all(self._packages))
         if not counts.cores and not counts.packages:
-            self._rounds = 0
             raise SourceUnavailable("thermal_throttle", "no CPU here counts it")
-        self._rounds += 1
         return counts
 
-    def _choose_speakers(self) -> None:
+    def _choose_speakers(self, online: tuple[int, ...]) -> None:
         self._cores, self._packages = {}, {}
         cores: set[tuple[int, int]] = set()
-        for cpu in cpu_ids(self._host):
+        for cpu in online:
             folder = f"{self._folder}/cpu{cpu}"
             package = read_integer(f"{folder}/topology/physical_package_id")
             if read_integer(f"{folder}/thermal_throttle/core_throttle_count") is None:

@@ -1,0 +1,15 @@
+"""A generated host of 256 CPUs and 4 NUMA nodes whose right values are known: each step is one second."""
+
+from pathlib import Path
+
+from fakes.big_host.board import build_board
+from fakes.big_host.memory import build_memory
+from fakes.big_host.processors import build_processors
+
+BUILDERS = (build_processors, build_memory, build_board)
+
+
+def build(root: Path, step: int) -> None:
+    """Write or rewrite all files below `root` as they are at `step`."""
+    for build_part in BUILDERS:
+        build_part(root, step)
