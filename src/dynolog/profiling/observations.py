@@ -38,4 +38,8 @@ class Invalid(msgspec.Struct, frozen=True):
     reason: str
 
 
-Observation = TemporarySeen | FinalSeen | Checked | Invalid
+class NothingThere(msgspec.Struct, frozen=True):
+    """The last look, made after the process had ended (`TraceWatch.look_last`), found no final file: there never will be one."""
+
+
+Observation = NothingThere | TemporarySeen | FinalSeen | Checked | Invalid

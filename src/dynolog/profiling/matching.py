@@ -1,0 +1,238 @@
+"""Which trainers a request means, which of them are traced, and why the others are not."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from dynolog.model.trace_request import NotTraced, TraceRequest
+from dynolog.profiling.job import JobSelector
+from dynolog.profiling.trainer import Trainer
+
+_INIT = 1
+
+
+class Selection(msgspec.Struct):
+    """The outcome of matching. `matched` are meant by the request, `chosen` are to be traced, `left_out` says why each other is not.
+
+    `in_job` and `by_pid` count what was left after those filters, for explaining an empty match; `busy` counts busy ones.
+    """
+
+    matched: list[Trainer] = []
+    chosen: list[Trainer] = []
+    left_out: list[NotTraced] = []
+    in_job: int = 0
+    by_pid: int = 0
+    forbidden: int = 0
+    ambiguous: int = 0
+    busy: int = 0
+
+
+def select(
+    trainers: Iterable[Trainer],
+    request: TraceRequest,
+    job: JobSelector,
+    may_trace: Callable[[Trainer], bool],
+    describe_busy: Callable[[Trainer], str | None],
+) -> Selection:
+    """Match `request` on all trainers. `describe_busy` says what a trainer is busy with, None when it can take a config."""
+    found = Selection()
+    in_job = [trainer for trainer in trainers if job.matches(trainer.job)]
+    found.in_job = len(in_job)
+    meant = _by_pids(in_job, request.pids, found)
+    found.by_pid = len(meant)
+    meant = [trainer for trainer in meant if _fits_name_and_rank(trainer, request)]
+    allowed = [trainer for trainer in meant if may_trace(trainer)]
+    for trainer in meant:
+        if not may_trace(trainer):
+            found.forbidden += 1
+            _leave_out(
+                found,
+                trainer,
+                "forbidden",
+                f"it belongs to uid {trainer.uid}: only that user, root or a token may trace it",
+            )
+    found.matched = allowed
+    found.chosen = _within_limit(
+        _free(_workers(allowed, request, found), describe_busy, found), request.process_limit, found
+    )
+    return found
+
+
+def _leave_out(found: Selection, trainer: Trainer, code: str, error: str) -> None:
+    found.left_out.append(NotTraced(pid=trainer.pid, host_pid=trainer.host_pid, code=code, error=error))
+
+
+# --- pids --------------------------------------------------------------------------------------------------------------
+
+
+def wanted_pids(request_pids: Sequence[int]) -> frozenset[int]:
+    """The pids a request names; empty when it means every process of the job ([] or [0])."""
+    return frozenset() if tuple(request_pids) in ((), (0,)) else frozenset(request_pids)
+
+
+def _by_pids(trainers: list[Trainer], request_pids: Sequence[int], found: Selection) -> list[Trainer]:
+    pids = wanted_pids(request_pids)
+    if not pids:
+        return trainers
+    index = _PidIndex(trainers)
+    chosen: set[int] = set()
+    for pid in sorted(pids):
+        groups = index.groups(pid)
+        if len(groups) > 1:
+            _say_ambiguous(pid, groups, found)
+        elif groups:
+            chosen.update(trainer.serial for trainer in groups[0])
+    return [trainer for trainer in trainers if trainer.serial in chosen]
+
+
+class _PidIndex:
+    """Which trainers a pid may mean.
+
+    Every number of a verified trainer is the kernel's, never its own claim, so that nobody can claim to be another's process;
+    claims count for unverified ones alone, and only when nothing else fits.
+    """
+
+    def __init__(self, trainers: Iterable[Trainer]) -> None:
+        self._own: dict[int, Trainer] = {}
+        self._below: dict[int, list[Trainer]] = {}
+        self._inside: dict[int, dict[int, list[Trainer]]] = {}  # pid inside → namespace → trainers
+        self._claimed: dict[int, list[Trainer]] = {}
+        for trainer in trainers:
+            if trainer.verified:
+                self._own[trainer.host_pid] = trainer
+            else:
+                for pid in set(trainer.claimed_pids):
+                    self._claimed.setdefault(pid, []).append(trainer)
+            if details := trainer.details:
+                for pid in details.host_ancestors:
+                    self._below.setdefault(pid, []).append(trainer)
+                namespace = details.pid_namespace or -trainer.host_pid
+                for pid in {*details.inner_pids, *details.inner_ancestors}:
+                    self._inside.setdefault(pid, {}).setdefault(namespace, []).append(trainer)
+
+    def groups(self, pid: int) -> list[list[Trainer]]:
+        """The readings of `pid`: one when it is clear, several when it is ambiguous. A trainer's own host pid decides."""
+        below = self._below.get(pid, [])
+        if own := self._own.get(pid):
+            return [[own, *(below if pid != _INIT else ())]]
+        groups = list(self._inside.get(pid, {}).values())
+        # Process 1 of the host is everybody's ancestor and so means nobody, unless no namespace has a process 1 either.
+        if below and (pid != _INIT or not groups) and all(below != group for group in groups):
+            groups.append(below)
+        return groups or self._by_claim(pid)
+
+    def _by_claim(self, pid: int) -> list[list[Trainer]]:
+        claiming = self._claimed.get(pid, [])
+        own = [trainer for trainer in claiming if trainer.pid == pid]
+        return [[trainer] for trainer in own] or ([claiming] if claiming else [])
+
+
+def _say_ambiguous(pid: int, groups: list[list[Trainer]], found: Selection) -> None:
+    found.ambiguous += 1
+    known = sorted({trainer.host_pid for group in groups for trainer in group} - {0})
+    remedy = (
+        f"name host pids: {', '.join(map(str, known))}"
+        if known
+        else "their host pids are unknown: name a job, a rank or a name"
+    )
+    found.left_out.append(
+        NotTraced(
+            pid=pid,
+            host_pid=0,
+            code="ambiguous",
+            error=f"pid {pid} fits processes in {len(groups)} pid namespaces: {remedy}",
+        )
+    )
+
+
+# --- names and ranks -----------------------------------------------------------------------------------------------------
+
+
+def _fits_name_and_rank(trainer: Trainer, request: TraceRequest) -> bool:
+    details = trainer.details
+    if request.names and not (details and any(name in details.names for name in request.names)):
+        return False
+    return not request.ranks or bool(details and details.rank in request.ranks)
+
+
+# --- launchers, busy ones, the limit -------------------------------------------------------------------------------------
+
+
+def launchers_among(trainers: Sequence[Trainer]) -> set[int]:
+    """Serials of those that only start others: a torchrun, or an ancestor of another one here.
+
+    An ancestor that itself works is none: it alone holds a GPU, or the other one is a helper that inherited its rank.
+    """
+    by_host_pid = {trainer.host_pid: trainer for trainer in trainers if trainer.verified}
+    found = {trainer.serial for trainer in trainers if trainer.details and trainer.details.runs_launcher}
+    for trainer in trainers:
+        details = trainer.details
+        if details is None:
+            continue
+        for pid in details.host_ancestors:
+            ancestor = by_host_pid.get(pid)
+            if ancestor is None:
+                continue
+            above = ancestor.details
+            works = above is not None and (
+                (above.holds_gpu and not details.holds_gpu) or (above.rank is not None and above.rank == details.rank)
+            )
+            if not works:
+                found.add(ancestor.serial)
+    return found
+
+
+def _workers(trainers: list[Trainer], request: TraceRequest, found: Selection) -> list[Trainer]:
+    if request.include_launchers:
+        return trainers
+    named = wanted_pids(request.pids)
+    launchers = launchers_among(trainers)
+    workers = []
+    for trainer in trainers:
+        if trainer.serial in launchers and trainer.host_pid not in named and trainer.pid not in named:
+            _leave_out(
+                found,
+                trainer,
+                "launcher",
+                "it only starts others, and its trace would be empty: name it in --pids to trace it all the same",
+            )
+        else:
+            workers.append(trainer)
+    return workers
+
+
+def _free(trainers: list[Trainer], describe_busy: Callable[[Trainer], str | None], found: Selection) -> list[Trainer]:
+    free = []
+    for trainer in trainers:
+        busy = describe_busy(trainer)
+        if busy is None:
+            free.append(trainer)
+        else:
+            found.busy += 1
+            _leave_out(found, trainer, "busy", busy)
+    return free
+
+
+def _within_limit(trainers: list[Trainer], limit: int, found: Selection) -> list[Trainer]:
+    if limit <= 0 or len(trainers) <= limit:
+        return trainers
+    ancestors = {pid for trainer in trainers if trainer.details for pid in trainer.details.host_ancestors}
+    ordered = sorted(trainers, key=lambda trainer: _preference(trainer, ancestors))
+    for trainer in ordered[limit:]:
+        _leave_out(
+            found, trainer, "limit", f"the process limit of {limit} was reached: raise --process-limit, 0 means all"
+        )
+    return ordered[:limit]
+
+
+def _preference(trainer: Trainer, ancestors: set[int]) -> tuple[bool, bool, bool, int, int]:
+    """Smaller comes first: holds a GPU, has a rank, starts no others; then by rank and pid, so that the same ones are chosen again."""
+    details = trainer.details
+    rank = details.rank if details else None
+    return (
+        not (details and details.holds_gpu),
+        rank is None,
+        trainer.host_pid in ancestors,
+        rank if rank is not None else 0,
+        trainer.host_pid,
+    )

@@ -1,0 +1,48 @@
+"""One blocking call on a thread of its own, awaited on the loop.
+
+A pool would let a few calls that hang (a dead NFS) hold up all others, and the end of the daemon with them.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+async def call_off_thread(function: Callable[[], Result], *, discard: Callable[[Result], None]) -> Result:
+    """The result of `function()`, or what it raised. `discard` gets a result that nobody waits for any more (an open descriptor)."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Result] = loop.create_future()
+
+    def succeeded(result: Result) -> None:
+        if answer.done():
+            discard(result)
+        else:
+            answer.set_result(result)
+
+    def failed(error: BaseException) -> None:
+        if not answer.done():
+            answer.set_exception(error)
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits
+            failure = error
+            _tell(loop, lambda: failed(failure))
+        else:
+            if not _tell(loop, lambda: succeeded(result)):
+                discard(result)
+
+    threading.Thread(target=run, name="off-thread", daemon=True).start()
+    return await answer
+
+
+def _tell(loop: asyncio.AbstractEventLoop, settle: Callable[[], None]) -> bool:
+    try:
+        loop.call_soon_threadsafe(settle)
+    except RuntimeError:  # the loop was closed meanwhile
+        return False
+    return True

@@ -1,0 +1,181 @@
+"""Facts of one process from /proc/PID: stat, status, ns, cmdline, fd, and a few named variables of environ.
+
+`environ` and `cmdline` take the mmap lock of the process and can block as long as it is held; nothing here belongs on a
+thread that must answer.
+"""
+
+import os
+import re
+
+import msgspec
+
+from dynolog.sources.host_files import HostFiles
+
+# The only variables that are ever kept (the rest of an environment is full of secrets).
+ENVIRONMENT_KEYS = (
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "SLURM_JOB_ID",
+    "SLURM_PROCID",
+    "SLURM_LOCALID",
+    "SLURM_NTASKS",
+    "SLURM_ARRAY_JOB_ID",
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_STEP_ID",
+    "KINETO_ONDEMAND_TRACE_DIR",
+    "KINETO_CONFIG",
+)
+_WANTED = frozenset(key.encode() for key in ENVIRONMENT_KEYS)
+_LONGEST_VALUE = 4096
+_LONGEST_COMMAND = 240
+_MOST_ANCESTORS = 64
+_GPU_DEVICE = re.compile(r"^/dev/(nvidia\d+|kfd)$")
+
+
+class ProcessStat(msgspec.Struct, frozen=True):
+    """What is used of `/proc/PID/stat` (proc_pid_stat(5)). `start_time_ticks` counts 1/SC_CLK_TCK s since boot."""
+
+    pid: int
+    name: str
+    parent_pid: int
+    start_time_ticks: int
+
+
+def parse_stat(data: bytes) -> ProcessStat:
+    """Parse `/proc/PID/stat`. The name stands in brackets and may hold brackets, spaces and newlines itself, so the content
+    is split at its last `)`. Raises ValueError for anything else.
+    """
+    head, bracket, tail = data.rpartition(b")")
+    pid, opening, name = head.partition(b"(")
+    columns = tail.split()
+    if not bracket or not opening or len(columns) < 20:
+        raise ValueError("not the content of /proc/PID/stat")
+    return ProcessStat(int(pid), name.decode("utf-8", "replace"), int(columns[1]), int(columns[19]))
+
+
+def parse_namespace_pids(data: bytes) -> tuple[int, ...]:
+    """`NSpid` of `/proc/PID/status`: the pid in each nested pid namespace, ours first; () before Linux 4.1 or when it does not parse."""
+    for line in data.split(b"\n"):
+        if line.startswith(b"NSpid:"):
+            try:
+                return tuple(map(int, line[6:].split()))
+            except ValueError:
+                return ()
+    return ()
+
+
+def parse_environment(data: bytes) -> dict[str, str]:
+    """The variables of ENVIRONMENT_KEYS in `/proc/PID/environ`; all others are dropped here. Values longer than 4 KiB are left out."""
+    found: dict[str, str] = {}
+    for entry in data.split(b"\0"):
+        key, equals, value = entry.partition(b"=")
+        if equals and key in _WANTED and len(value) <= _LONGEST_VALUE:
+            found.setdefault(key.decode(), value.decode("utf-8", "surrogateescape"))
+    return found
+
+
+def parse_command_line(data: bytes) -> tuple[str, ...]:
+    """The arguments of `/proc/PID/cmdline`; () for a kernel thread or a process that has ended."""
+    stripped = data.rstrip(b"\0")
+    return tuple(part.decode("utf-8", "replace") for part in stripped.split(b"\0")) if stripped else ()
+
+
+class Ancestor(msgspec.Struct, frozen=True):
+    """A parent, grandparent... of a process: its pid here, and in each namespace it lives in (ours first)."""
+
+    pid: int
+    namespace_pids: tuple[int, ...]
+
+
+class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look at a process found; what could not be read is empty, 0 or None.
+
+    `namespace_pids` are its pids from our namespace inwards. `pid_namespace` and `net_namespace` are inode numbers.
+    """
+
+    stat: ProcessStat
+    namespace_pids: tuple[int, ...] = ()
+    ancestors: tuple[Ancestor, ...] = ()
+    pid_namespace: int = 0
+    net_namespace: int = 0
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    holds_gpu: bool = False
+
+    @property
+    def command(self) -> str:
+        """The arguments in one line, cut at 240 characters."""
+        return " ".join(self.arguments)[:_LONGEST_COMMAND]
+
+
+class ProcessReader:
+    """Reads `/proc/PID` below the root of `host`. May block on the process's mmap lock: off the socket thread only."""
+
+    def __init__(self, host: HostFiles) -> None:
+        self._host = host
+
+    def stat(self, pid: int) -> ProcessStat:
+        """`/proc/PID/stat`, which never blocks on the process. Raises OSError (gone, hidden), ValueError."""
+        return parse_stat(self._host.read(f"proc/{pid}/stat"))
+
+    def exists(self, pid: int) -> bool:
+        """Whether a process has this pid here now."""
+        return pid > 0 and os.path.exists(self._host.path(f"proc/{pid}"))
+
+    def facts(self, pid: int) -> ProcessFacts:
+        """All facts of a process. Raises OSError when it has gone, ValueError when its stat does not parse."""
+        stat = self.stat(pid)
+        return ProcessFacts(
+            stat=stat,
+            namespace_pids=self._namespace_pids(pid),
+            ancestors=self._ancestors(stat),
+            pid_namespace=self._namespace(pid, "pid"),
+            net_namespace=self._namespace(pid, "net"),
+            arguments=parse_command_line(self._read(pid, "cmdline")),
+            environment=parse_environment(self._read(pid, "environ")),
+            holds_gpu=self.holds_gpu(pid),
+        )
+
+    def holds_gpu(self, pid: int) -> bool:
+        """Whether a GPU device is open in the process (`/dev/nvidia0`..., `/dev/kfd`); False when its descriptors are not ours to see."""
+        directory = self._host.path(f"proc/{pid}/fd")
+        try:
+            names = os.listdir(directory)
+        except OSError:
+            return False
+        for name in names:
+            try:
+                if _GPU_DEVICE.match(os.readlink(f"{directory}/{name}")):
+                    return True
+            except OSError:  # closed meanwhile
+                continue
+        return False
+
+    def _read(self, pid: int, name: str) -> bytes:
+        # Forbidden for another user's process, or it ended meanwhile: that detail is missing, no more.
+        try:
+            return self._host.read(f"proc/{pid}/{name}")
+        except OSError:
+            return b""
+
+    def _namespace_pids(self, pid: int) -> tuple[int, ...]:
+        return parse_namespace_pids(self._read(pid, "status"))
+
+    def _namespace(self, pid: int, kind: str) -> int:
+        try:
+            link = os.readlink(self._host.path(f"proc/{pid}/ns/{kind}"))
+            return int(link.partition("[")[2].rstrip("]"))
+        except (OSError, ValueError):
+            return 0
+
+    def _ancestors(self, stat: ProcessStat) -> tuple[Ancestor, ...]:
+        found: list[Ancestor] = []
+        parent = stat.parent_pid
+        while parent > 0 and len(found) < _MOST_ANCESTORS:
+            found.append(Ancestor(parent, self._namespace_pids(parent)))
+            try:
+                parent = self.stat(parent).parent_pid
+            except (OSError, ValueError):
+                break
+        return tuple(found)
