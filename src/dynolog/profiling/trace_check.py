@@ -1,0 +1,190 @@
+"""The check of a written trace to its last byte; `python -m dynolog.profiling.trace_check FD` is the child process that runs it.
+
+The child reads what another user wrote, so it runs apart from the daemon: unprivileged, niced and with bounded memory. On its standard
+output it writes `p` lines as it proceeds, then one line with the answer: `c` and a TraceFile as JSON, or `i` and a reason.
+"""
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from dynolog.model.capture import Operation, TraceFile
+from dynolog.profiling.trace_bytes import BLOCK_BYTES, TraceText, TraceUnreadable
+from dynolog.profiling.trace_reader import TraceEvent, TraceReader
+
+MAX_MEMORY_BYTES = 512 << 20
+PROGRESS_S = 1.0
+NOBODY = 65534
+LONGEST = 3
+# What only spans operations (phases named by the user, Python frames, steps) or belongs to the profiler is not where the time went.
+_WRAPPING_CATEGORIES = frozenset(("user_annotation", "gpu_user_annotation", "python_function", "overhead"))
+# Collectives are annotations too, but operations of their own.
+_COLLECTIVES = ("gloo:", "nccl:", "mpi:", "ucc:", "xccl:", "hccl:")
+_OWN_MARKS = ("Iteration Start", "Record Window End")
+_LOG_PREFIX_END = "] "
+
+
+class Longest:
+    """The names with the longest single durations."""
+
+    def __init__(self) -> None:
+        self.floor_us = 0.0
+        self._by_name: dict[str, float] = {}
+
+    def offer(self, name: str, duration_us: float) -> None:
+        """Take a duration above `floor_us` into account."""
+        best = self._by_name
+        best[name] = max(best.get(name, 0.0), duration_us)
+        if len(best) > LONGEST:
+            del best[min(best, key=best.__getitem__)]
+        if len(best) == LONGEST:
+            self.floor_us = min(best.values())
+
+    def operations(self) -> tuple[Operation, ...]:
+        """Longest first."""
+        ordered = sorted(self._by_name.items(), key=lambda item: (-item[1], item[0]))
+        return tuple(Operation(name[:200], round(duration_us, 3)) for name, duration_us in ordered)
+
+
+class Summary:
+    """What a check keeps of the events: their number, the time they span, the longest."""
+
+    def __init__(self) -> None:
+        self.entries = 0
+        self.recorded = 0
+        self.start_us = float("inf")
+        self.end_us = float("-inf")
+        self.operations = Longest()
+        self.wrappers = Longest()
+
+    def add(self, events: Iterable[TraceEvent]) -> None:
+        """Count a batch."""
+        for event in events:
+            self.entries += 1
+            phase = event.ph
+            if phase == "M" or event.cat == "Trace" or (phase == "i" and event.name.startswith(_OWN_MARKS)):
+                continue
+            self.recorded += 1
+            start_us = event.ts
+            if start_us is None:
+                continue
+            self.start_us = min(self.start_us, start_us)
+            duration_us = event.dur or 0.0
+            self.end_us = max(self.end_us, start_us + duration_us)
+            if phase == "X" and duration_us > self.operations.floor_us:
+                wrapping = event.cat in _WRAPPING_CATEGORIES and not event.name.startswith(_COLLECTIVES)
+                (self.wrappers if wrapping else self.operations).offer(event.name, duration_us)
+
+    @property
+    def duration_us(self) -> float:
+        """From the first event's begin to the last one's end."""
+        return round(self.end_us - self.start_us, 3) if self.end_us >= self.start_us else 0.0
+
+
+def check(read: Callable[[], bytes], progress: Callable[[], None] = lambda: None) -> TraceFile:
+    """Read a whole trace. `events` is the number of entries, 0 when all of them only describe processes and the recording itself.
+
+    Raises TraceUnreadable when it is not whole, or when most of its events cannot be read.
+    """
+    digest = hashlib.sha256()
+
+    def hashed() -> bytes:
+        block = read()
+        digest.update(block)
+        progress()
+        return block
+
+    text = TraceText(hashed)
+    reader = TraceReader(text, TraceEvent)
+    summary = Summary()
+    for events in reader:
+        summary.add(events)
+        progress()
+    if reader.damaged > reader.events:
+        raise TraceUnreadable(f"{reader.damaged} of its events cannot be read, only {reader.events} can", reader.events)
+    return TraceFile(
+        size_bytes=text.size_bytes,
+        sha256=digest.hexdigest(),
+        events=summary.entries if summary.recorded else 0,
+        duration_us=summary.duration_us,
+        longest=summary.operations.operations() or summary.wrappers.operations(),
+        compressed=text.compressed,
+        warnings=tuple(_warnings(reader, summary)),
+    )
+
+
+def _warnings(reader: TraceReader[TraceEvent], summary: Summary) -> list[str]:
+    said: list[str] = []
+    messages = [message for key in ("ERROR", "WARNING") for message in _messages(reader.metadata.get(key))]
+    if not summary.recorded:
+        because = f", libkineto says: {messages[-1]}" if messages else ""
+        said.append(f"the trace is empty{because}")
+    if reader.damaged:
+        said.append(f"{reader.damaged} damaged events cannot be read and are left out")
+    if reader.mended:
+        said.append(
+            f"{reader.mended} events hold values that are not JSON (nan, bytes that are not UTF-8) and were read without them"
+        )
+    if reader.metadata_damaged:
+        said.append("what stands before the events is damaged and was not read")
+    if summary.recorded:
+        said += [f"libkineto says: {message}" for message in messages[-3:]]
+    return said
+
+
+def _messages(value: object) -> list[str]:
+    """Log messages in the trace without their glog prefix (`WARNING:date time pid:tid file:line] `)."""
+    if not isinstance(value, list):
+        return []
+    return [str(message).partition(_LOG_PREFIX_END)[2][:300] or str(message)[:300] for message in value]
+
+
+def _give_up_rights() -> None:
+    import resource  # noqa: PLC0415 - the child alone needs it
+
+    os.nice(19)
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def main(arguments: list[str]) -> int:
+    """Check the file open on descriptor `arguments[0]` from its begin."""
+    fd = int(arguments[0])
+    _give_up_rights()
+    offset = 0
+    said_at = 0.0
+
+    def read() -> bytes:
+        nonlocal offset
+        block = os.pread(fd, BLOCK_BYTES, offset)
+        offset += len(block)
+        return block
+
+    def progress() -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at >= PROGRESS_S:
+            said_at = time.monotonic()
+            os.write(1, b"p\n")
+
+    try:
+        answer = b"c" + msgspec.json.encode(check(read, progress))
+    except TraceUnreadable as error:
+        answer = b"i" + error.reason.encode()
+    except OSError as error:
+        answer = b"i" + f"the file cannot be read: {error.strerror}".encode()
+    except MemoryError:
+        answer = b"i" + f"the check needs more than {MAX_MEMORY_BYTES >> 20} MiB of memory".encode()
+    os.write(1, answer + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
