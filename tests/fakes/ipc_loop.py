@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
+from dynolog.ipc.counters import IpcCounters
 from dynolog.ipc.handler import Sender
 from dynolog.ipc.listener import IpcListener
 from dynolog.ipc.wire import ConfigRequest, ContextMessage
@@ -87,6 +88,11 @@ class Served:
 
     def close(self) -> None:
         self.thread.call(self.listener.close)
+
+    @property
+    def counters(self) -> IpcCounters:
+        """The counters once the datagram in hand is done with: an answer can be read before it is counted."""
+        return self.thread.call(lambda: self.listener.counters)
 
     def settled(self) -> None:
         """Returns when the loop has been through its ready events."""

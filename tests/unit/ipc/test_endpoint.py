@@ -72,7 +72,7 @@ def test_a_handler_that_answers_none_sends_nothing(serve: Serve) -> None:
     served.handler.text = None
     trainer = FakeTrainer(served.name)
     trainer.poll()
-    wait_for(served, lambda: served.listener.counters.requests == 1)
+    wait_for(served, lambda: served.counters.requests == 1)
     assert not trainer.has_answer()
     trainer.close()
 
@@ -83,8 +83,8 @@ def test_there_is_never_more_than_one_answer(serve: Serve) -> None:
     for _ in range(100):
         trainer.poll()
         trainer.receive()
-        assert not trainer.has_answer()
-    assert served.listener.counters.replies == 100
+    assert served.counters.replies == 100
+    assert not trainer.has_answer()
     trainer.close()
 
 
@@ -92,7 +92,7 @@ def test_a_config_that_cannot_be_sent_is_given_back(serve: Serve) -> None:
     """The trainer's queue is full of answers that it never read."""
     served = serve()
     trainer = FakeTrainer(served.name)
-    while not served.listener.counters.dropped_replies:
+    while not served.counters.dropped_replies:
         trainer.poll()
         served.settled()
     assert served.handler.lost == []  # there was no config in those
@@ -118,7 +118,7 @@ def test_a_trainer_that_vanished_costs_nothing_and_its_config_is_given_back(serv
     stays.poll()
     assert stays.receive() == ("req", b"A=1\n")
     assert [text for _, _, text in served.handler.lost] == ["A=1\n"]
-    assert served.listener.counters.dropped_replies == 1
+    assert served.counters.dropped_replies == 1
     stays.close()
 
 
@@ -144,10 +144,8 @@ def test_a_failing_handler_is_said_once_and_the_trainer_still_answered(serve: Se
         assert trainer.receive() == ("req", b"")
     trainer.register(0)
     assert trainer.receive() == ("ctxt", struct.pack("=i", -1))
-    assert served.listener.counters.handler_failures == 4
-    assert list(served.notices.said) == ["ipc_queue", "ipc_failure_RuntimeError"] or list(served.notices.said) == [
-        "ipc_failure_RuntimeError"
-    ]
+    assert served.counters.handler_failures == 4
+    assert [key for key in served.notices.said if key != "ipc_queue"] == ["ipc_failure_RuntimeError"]
     assert "planted" in served.notices.said["ipc_failure_RuntimeError"]
     trainer.close()
 
@@ -159,7 +157,7 @@ def test_a_sender_without_an_address_is_counted_and_not_asked_about(serve: Serve
     trainer.poll()
     trainer.receive()
     assert len(served.handler.requests) == 1
-    assert served.listener.counters.unanswerable == 1
+    assert served.counters.unanswerable == 1
     assert served.listener.status().dropped_replies == 1
     nameless.close()
     trainer.close()
@@ -172,7 +170,7 @@ def test_a_datagram_of_any_size_is_survived(serve: Serve, size: int) -> None:
     trainer.send(b"\1" * size)
     trainer.poll()
     assert trainer.receive() == ("req", b"")
-    assert served.listener.counters.malformed == 1
+    assert served.counters.malformed == 1
     assert f"pid {os.getpid()}" in served.notices.said["ipc_malformed"]
     trainer.close()
 
@@ -184,7 +182,7 @@ def test_a_long_datagram_that_starts_like_a_poll_is_no_poll(serve: Serve) -> Non
     trainer.poll()
     trainer.receive()
     assert not trainer.has_answer()
-    assert served.listener.counters.malformed == 1
+    assert served.counters.malformed == 1
     trainer.close()
 
 
@@ -240,11 +238,11 @@ def test_unread_answers_of_many_trainers_do_not_silence_the_others(serve: Serve)
     stale = [FakeTrainer(served.name) for _ in range(400)]
     for trainer in stale:
         trainer.poll()
-    wait_for(served, lambda: served.listener.counters.requests == len(stale))
+    wait_for(served, lambda: served.counters.requests == len(stale))
     trainer = FakeTrainer(served.name)
     trainer.poll()
     assert trainer.receive() == ("req", b"")
-    assert served.listener.counters.dropped_replies == 0
+    assert served.counters.dropped_replies == 0
     for other in (*stale, trainer):
         other.close()
 
@@ -254,7 +252,7 @@ def test_an_abstract_trainer_is_not_answered_from_the_socket_file(serve: Serve, 
     served = serve(socket_dir)
     abstract = FakeTrainer(served.name)
     abstract.socket.sendto(struct.pack("=Q32siiqi", 20, b"req", 3, 1, 0, 7), f"{socket_dir}/{served.name}")
-    wait_for(served, lambda: served.listener.counters.unanswerable == 1)
+    wait_for(served, lambda: served.counters.unanswerable == 1)
     assert not abstract.has_answer()
     assert served.handler.requests == []
     abstract.close()
@@ -267,9 +265,7 @@ def test_a_trainer_of_another_directory_is_told_why_it_gets_no_answer(serve: Ser
         trainer = FakeTrainer(served.name, directory)
         trainer.poll()
         trainer.poll()
-        wait_for(
-            served, lambda: served.listener.counters.unanswerable % 2 == 0 and served.listener.counters.unanswerable > 0
-        )
+        wait_for(served, lambda: served.counters.unanswerable % 2 == 0 and served.counters.unanswerable > 0)
         assert not trainer.has_answer()
         trainer.close()
     assert "KINETO_IPC_SOCKET_DIR" in served.notices.said["ipc_directory"]
@@ -315,7 +311,7 @@ def test_thousands_of_random_datagrams_change_nothing(serve: Serve) -> None:
         tracemalloc.stop()
     assert open_fds() == fds
     assert grown < 50_000
-    counters = served.listener.counters
+    counters = served.counters
     assert counters.malformed > 1000
     assert counters.unanswerable > 100
     assert counters.replies > 100

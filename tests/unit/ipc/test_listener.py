@@ -28,6 +28,7 @@ def test_both_kinds_of_address_are_served_at_once(serve: Serve, socket_dir: str)
         trainer.poll()
         assert trainer.receive() == ("req", b"")
         trainer.close()
+    served.settled()
     assert served.listener.status(trainers=2).replies == 2
 
 
