@@ -114,6 +114,9 @@ class FilesystemCollector:
                 f"leave some out with --{EXCLUDE_MOUNTS.name}",
             )
         self._choices = choices[: self.LARGEST_NUMBER]
+        for point in self._silent - {choice.mount.point for choice in self._choices}:
+            self._silent.discard(point)
+            self._notices.say(f"filesystem {point}", f"{shown(point)} is not mounted any more")
         # A call that hangs is kept though its mount has gone, so that mounting again and again cannot pile them up.
         kept = {(choice.mount.device, choice.mount.point) for choice in self._choices}
         self._errands = {key: errand for key, errand in self._errands.items() if key in kept or errand.running}

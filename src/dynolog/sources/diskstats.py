@@ -35,20 +35,21 @@ def parse(data: bytes, names: Mapping[bytes, str | None]) -> dict[str, Disk]:
     """Disks by the name that `names` gives for the file's; devices for which it gives None are left out, as are lines that do not parse."""
     disks: dict[str, Disk] = {}
     for line in data.split(b"\n"):
-        fields = line.split()
-        # Partitions before 2.6.25 had seven columns; whatever lies between the known formats, and beyond them, is ignored.
-        if len(fields) < 14 or (name := names[fields[2]]) is None:
+        head = line.split(None, 3)
+        if len(head) < 4 or (name := names[head[2]]) is None:
             continue
-        count = 20 if len(fields) >= 20 else 18 if len(fields) >= 18 else 14
+        fields = head[3].split()
+        # Partitions before 2.6.25 had four columns here; what lies between the known formats, and beyond them, is ignored.
+        count = 17 if len(fields) >= 17 else 15 if len(fields) >= 15 else 11
         try:
-            columns = list(map(int, fields[3:count]))
+            columns = list(map(int, fields[:count]))
         except ValueError:
             continue
-        if min(columns) < 0:
+        if len(columns) < 11 or min(columns) < 0:
             continue
         in_flight = columns.pop(_IN_FLIGHT)
         # Some drivers count one request too few, which the kernel prints as an unsigned number.
-        disks[name] = Disk(fields[0] + b" " + fields[1], tuple(columns), in_flight if in_flight < 1 << 31 else None)
+        disks[name] = Disk(head[0] + b" " + head[1], tuple(columns), in_flight if in_flight < 1 << 31 else None)
     return disks
 
 

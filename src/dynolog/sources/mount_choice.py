@@ -6,19 +6,23 @@ import msgspec
 
 from dynolog.sources.mountinfo import Mount
 
+# fmt: off
 # They hold no data: views of the kernel, and autofs, which would mount something when asked.
-PSEUDO_KINDS = frozenset(
-    "anon_inodefs autofs bdev bpf binder binfmt_misc cgroup cgroup2 configfs cpuset debugfs devpts devtmpfs efivarfs "
-    "fuse.gvfsd-fuse fuse.lxcfs fuse.portal fusectl hugetlbfs mqueue nfsd nsfs pipefs proc pstore ramfs resctrl rootfs "
-    "rpc_pipefs securityfs selinuxfs smackfs sockfs sysfs tracefs xenfs".split()  # noqa: SIM905 - sixty words read better as words
-)
+PSEUDO_KINDS = frozenset((
+    "anon_inodefs", "autofs", "bdev", "bpf", "binder", "binfmt_misc", "cgroup", "cgroup2", "configfs",
+    "cpuset", "debugfs", "devpts", "devtmpfs", "efivarfs", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.portal",
+    "fusectl", "hugetlbfs", "mqueue", "nfsd", "nsfs", "pipefs", "proc", "pstore", "ramfs", "resctrl",
+    "rootfs", "rpc_pipefs", "securityfs", "selinuxfs", "smackfs", "sockfs", "sysfs", "tracefs", "xenfs",
+))
 # What is mounted in there hides or holds parts of the kernel's own trees (cgroup version 1, masks of containers).
 _KERNEL_TREES = ("/proc", "/sys")
 # Their size is known in this kernel's memory, so asking does not wait for a server or a process; any other kind may hang.
-LOCAL_KINDS = frozenset(
-    "bcachefs btrfs erofs exfat ext2 ext3 ext4 f2fs hfs hfsplus iso9660 jfs minix msdos nilfs2 ntfs3 overlay reiserfs "
-    "squashfs tmpfs udf ufs vfat xfs zfs".split()  # noqa: SIM905 - the same
-)
+LOCAL_KINDS = frozenset((
+    "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfs", "hfsplus", "iso9660", "jfs",
+    "minix", "msdos", "nilfs2", "ntfs3", "overlay", "reiserfs", "squashfs", "tmpfs", "udf", "ufs", "vfat",
+    "xfs", "zfs",
+))
+# fmt: on
 # What stat(2) says at the mount point is the number in mountinfo, so that it can be told whether another file system is found there.
 # (btrfs and bcachefs number each subvolume, overlay answers for its layers, cluster file systems make numbers up.)
 NUMBERED_KINDS = (LOCAL_KINDS - {"bcachefs", "btrfs", "overlay"}) | {"nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs"}
