@@ -5,6 +5,7 @@ import functools
 import hashlib
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -13,7 +14,7 @@ from dynolog.cli.exit_codes import USAGE, CommandError
 from dynolog.cli.fetch_names import names_for, safe_name
 from dynolog.cli.fetched import Fetched
 from dynolog.model.capture import CaptureInfo, CaptureState
-from dynolog.model.errors import DynologError
+from dynolog.model.errors import DynologError, RequestError
 from dynolog.rpc.client import CannotReach, NoAnswer, Target
 from dynolog.rpc.fetch_client import Fetch, FetchInterrupted
 from dynolog.rpc.messages import FetchReply
@@ -56,12 +57,37 @@ def fetch_all(target: Target, captures: Sequence[CaptureInfo], directory: str, *
     for capture in written:
         path = os.path.join(directory, names[capture.id])
         try:
-            fetched.append(fetch_one(functools.partial(Fetch, target, capture.id), capture.id, path, compress=compress))
+            fetched.append(
+                _already_here(capture, path, compress=compress)
+                or fetch_one(functools.partial(Fetch, target, capture.id), capture.id, path, compress=compress)
+            )
         except DynologError as error:
             fetched.append(Fetched(capture_id=capture.id, path=path, error=str(error)))
         except OSError as error:
             fetched.append(Fetched(capture_id=capture.id, path=path, error=error.strerror or str(error)))
     return fetched
+
+
+def _already_here(capture: CaptureInfo, path: str, *, compress: bool) -> Fetched | None:
+    """Spares the transfer when an earlier run brought this very file. Raises FetchError when another has its name."""
+    if capture.file is None:
+        return None
+    for final in (path, path + ".gz") if compress else (path,):
+        if os.path.lexists(final):
+            if capture.file.sha256 not in _digests(final):
+                raise _taken(final)
+            return Fetched(
+                capture_id=capture.id,
+                path=final,
+                size_bytes=capture.file.size_bytes,
+                sha256=capture.file.sha256,
+                already_here=True,
+            )
+    return None
+
+
+def _taken(path: str) -> FetchError:
+    return FetchError(f"{path} is there already with other content: nothing was overwritten")
 
 
 def fetch_one(
@@ -72,7 +98,7 @@ def fetch_one(
     What has come is kept beside it as `.NAME.ID.part` when the stream breaks for good, and the next try goes on from there.
     """
     directory, name = os.path.split(path)
-    part = os.path.join(directory, f".{name}.{safe_name(capture_id)}.part")
+    part = os.path.join(directory, f".{name}.{safe_name(capture_id)[-24:]}.part")
     # O_NOFOLLOW: in a directory that others may write to, nothing is written through their links.
     descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     with open(descriptor, "r+b") as file:
@@ -80,7 +106,12 @@ def fetch_one(
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FetchError("another dyno is fetching this file") from None
-        header = _receive(open_stream, file.fileno(), pause_s)
+        try:
+            header = _receive(open_stream, file.fileno(), pause_s)
+        except DynologError:
+            if os.fstat(file.fileno()).st_size == 0:
+                os.unlink(part)
+            raise
         if header is None or _sha256(file.fileno()) != header.sha256:
             os.unlink(part)
             raise FetchError("its SHA-256 is not what the daemon announced: nothing was kept, try again")
@@ -91,10 +122,8 @@ def fetch_one(
             os.unlink(part)
         else:
             os.fsync(file.fileno())
-        already_here = _put_in_place(source, final, directory)
-    return Fetched(
-        capture_id=capture_id, path=final, size_bytes=header.size_bytes, sha256=header.sha256, already_here=already_here
-    )
+        _put_in_place(source, final, directory)
+    return Fetched(capture_id=capture_id, path=final, size_bytes=header.size_bytes, sha256=header.sha256)
 
 
 def _receive(open_stream: OpenStream, descriptor: int, pause_s: float) -> FetchReply | None:
@@ -111,6 +140,11 @@ def _receive(open_stream: OpenStream, descriptor: int, pause_s: float) -> FetchR
                 os.lseek(descriptor, have, os.SEEK_SET)
                 for block in stream:
                     _write_all(descriptor, block)
+        except RequestError as error:
+            if have == 0 or error.code != "bad_request":
+                raise
+            os.ftruncate(descriptor, 0)  # what an earlier run left is longer than the file: it is another one
+            continue
         except (CannotReach, NoAnswer, FetchInterrupted):
             failures = 0 if os.fstat(descriptor).st_size > have else failures + 1
             if failures >= _ATTEMPTS_WITHOUT_PROGRESS:
@@ -162,41 +196,46 @@ def _compressed(descriptor: int, part: str) -> str:
     return path
 
 
-def _put_in_place(source: str, final: str, directory: str) -> bool:
-    """Give the file its name, never over another one; True when the same file was there already."""
+def _put_in_place(source: str, final: str, directory: str) -> None:
+    """Give the file its name, never over another one."""
     try:
         os.link(source, final)  # unlike a rename, it refuses when the name is taken
-    except FileExistsError:
-        same = _same_content(source, final)
         os.unlink(source)
-        if not same:
-            raise FetchError(f"{final} is there already with other content: nothing was overwritten") from None
-        return True
+    except FileExistsError:
+        os.unlink(source)
+        raise _taken(final) from None
     except OSError:  # a file system without hard links
         if os.path.lexists(final):
-            raise FetchError(f"{final} is there already: nothing was overwritten") from None
+            raise _taken(final) from None
         os.rename(source, final)
-    else:
-        os.unlink(source)
     handle = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-    return False
 
 
-def _same_content(one: str, other: str) -> bool:
-    digests = []
-    for path in (one, other):
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            digests.append(_sha256(descriptor))
-        except OSError:  # a directory of that name
-            return False
-        finally:
-            os.close(descriptor)
-    return digests[0] == digests[1]
+def _digests(path: str) -> tuple[str, ...]:
+    """SHA-256 of a file as it is, and unpacked when it is gzip; none when it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ()
+    try:
+        digests = (_sha256(descriptor),)
+        return (*digests, _unpacked_sha256(descriptor)) if _is_gzip(descriptor) else digests
+    except (OSError, EOFError, zlib.error):  # a directory of that name, or a gzip that ends too early
+        return ()
+    finally:
+        os.close(descriptor)
+
+
+def _unpacked_sha256(descriptor: int) -> str:
+    import gzip  # noqa: PLC0415 - only with --gzip
+
+    digest = hashlib.sha256()
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    with open(descriptor, "rb", closefd=False) as raw, gzip.GzipFile(fileobj=raw) as packed:
+        while block := packed.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()

@@ -20,7 +20,7 @@ def _row(trainer: TrainerInfo, users: dict[int, str]) -> tuple[str, ...]:
     return (
         str(trainer.pid),
         "unverified" if trainer.unverified or not trainer.host_pid else str(trainer.host_pid),
-        trainer.job or str(trainer.job_id),
+        trainer.job or (str(trainer.job_id) if trainer.job_id else "-"),
         _rank(trainer),
         trainer.state,
         duration(trainer.age_s),

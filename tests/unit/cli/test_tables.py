@@ -1,0 +1,205 @@
+"""What tables look like, character by character."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynolog.cli import quantities
+from dynolog.cli.metric_filter import matches
+from dynolog.cli.metrics_table import catalogue_table, chosen, unit, values_table
+from dynolog.cli.status_report import report
+from dynolog.cli.table import fit, table
+from dynolog.cli.trainers_table import no_trainers, trainers_table
+from dynolog.model.metric import Kind, Metric, Scope
+from dynolog.model.record import Record
+from dynolog.model.status import (
+    CollectorState,
+    CollectorStatus,
+    DaemonStatus,
+    ExporterStatus,
+    IpcStatus,
+    SelfStatus,
+)
+from dynolog.model.trainer import TrainerState
+from dynolog.rpc.messages import MetricsReply
+from fakes.services import trainer
+
+NOW = 1_700_000_000_000_000_000
+S = 1_000_000_000
+
+
+def lines(text: str) -> list[str]:
+    return text.splitlines()
+
+
+def test_trainers() -> None:
+    text = trainers_table(
+        [
+            trainer(1, host_pid=771, uid=987654, rank=1, world_size=2, job="90210_2", poll_interval_s=5.0),
+            trainer(1, host_pid=0, unverified=True, uid=987654, command="", name="py\x1b[2Jthon"),
+            trainer(40, launcher=True, uid=987654, state=TrainerState.BUSY, age_s=7300.0),
+        ],
+        columns=None,
+    )
+    assert lines(text) == [
+        r"PID    HOST PID  JOB      RANK  STATE        AGE  LAST POLL  EVERY  USER    COMMAND",
+        r"  1  unverified  -           -  idle        12 s      1.5 s      -  987654  py\x1b[2Jthon",
+        r" 40          40  -           -  busy   2 h 1 min      1.5 s      -  987654  (launcher) python train.py",
+        r"  1         771  90210_2   1/2  idle        12 s      1.5 s  5.0 s  987654  python train.py",
+    ]
+
+
+def test_no_trainers_says_how_to_get_one() -> None:
+    assert "KINETO_USE_DAEMON=1" in no_trainers(ipc_enabled=True)
+    assert "--enable_ipc_monitor" in no_trainers(ipc_enabled=False)
+
+
+def test_a_line_is_cut_to_the_terminal() -> None:
+    assert fit("abcdef", 4) == "abc…"
+    assert fit("abcd", 4) == "abcd"
+    assert fit("abcdef", None) == "abcdef"
+    assert lines(table(("A", "B"), [("1", "long text")], columns=8)) == ["A  B", "1  long…"]
+    assert table(("A",), []) == ""
+
+
+@given(st.lists(st.lists(st.text(), min_size=2, max_size=2), min_size=1))
+def test_a_table_has_one_line_a_row_whatever_the_cells_hold(rows: list[list[str]]) -> None:
+    text = table(("A", "B"), rows, right=(1,))
+    assert len(text.split("\n")) == len(rows) + 1
+    assert all(line.isprintable() for line in text.split("\n"))
+
+
+REPLY = MetricsReply(
+    records=(
+        Record(wall_ns=NOW - 2 * S, source="kernel", values={"uptime": 93_000, "cpu_u": 12.5, "boot_id": "ab-cd"}),
+        Record(wall_ns=NOW - 1 * S, source="gpu", values={"gpu_power_draw": 0.0123}, labels={"device": "0"}),
+    ),
+    units={"uptime": "s", "cpu_u": "%", "gpu_power_draw": "W"},
+    wall_ns=NOW,
+)
+
+
+def test_latest_values() -> None:
+    assert lines(values_table(REPLY, columns=None)) == [
+        "METRIC           VALUE  UNIT  SOURCE    AGE  LABELS",
+        "gpu_power_draw  0.0123  W     gpu     1.0 s  device=0",
+        "boot_id          ab-cd        kernel  2.0 s",
+        "cpu_u           12.500  %     kernel  2.0 s",
+        "uptime          93,000  s     kernel  2.0 s",
+    ]
+    assert lines(values_table(chosen(REPLY, "cpu"), columns=None)) == [
+        "METRIC   VALUE  UNIT  SOURCE    AGE",
+        "cpu_u   12.500  %     kernel  2.0 s",
+    ]
+
+
+def test_filters_are_texts_or_patterns() -> None:
+    assert matches("rx_bytes.eth0", "bytes")
+    assert not matches("rx_bytes.eth0", "bytes*")
+    assert matches("rx_bytes.eth0", "rx_*.eth?")
+    assert matches("anything", "")
+
+
+def test_catalogue() -> None:
+    metrics = [
+        Metric(name="rx_bytes", kind=Kind.DELTA, unit="By", scope=Scope.NIC, description="Received"),
+        Metric(name="cpu_u", kind=Kind.RATIO, unit="%", description="User"),
+    ]
+    assert lines(catalogue_table(metrics, "", columns=None)) == [
+        "METRIC    KIND   UNIT  SCOPE  DESCRIPTION",
+        "cpu_u     ratio  %     host   User",
+        "rx_bytes  delta  By    nic    Received",
+    ]
+    assert catalogue_table(metrics, "nothing", columns=None) == ""
+
+
+def test_units_as_people_write_them() -> None:
+    assert [unit(text) for text in ("By", "{packet}", "1", "%", "ms", "")] == ["B", "packet", "", "%", "ms", ""]
+
+
+def test_quantities() -> None:
+    assert [quantities.size(number) for number in (0, 999, 1000, 999_960, 5e15)] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "1.0 MB",
+        "5000.0 TB",
+    ]
+    assert [quantities.duration(number) for number in (-1, 0.04, 9.96, 59.6, 3599.7, 90000)] == [
+        "0.0 s",
+        "0.0 s",
+        "10 s",
+        "1 min 0 s",
+        "1 h 0 min",
+        "1 d 1 h",
+    ]
+    assert [quantities.microseconds(number) for number in (3, 999.6, 999_960)] == ["3 µs", "1.0 ms", "1.00 s"]
+    assert [quantities.value(number) for number in (5, 0.0, 0.00012, 1234.5, "x")] == [
+        "5",
+        "0.000",
+        "0.00012",
+        "1,234.500",
+        "x",
+    ]
+    assert quantities.age(0, NOW) == "never"
+
+
+DAEMON = DaemonStatus(
+    version="0.1.0",
+    hostname="node1",
+    wall_ns=NOW,
+    own=SelfStatus(pid=7, cpu_pct=0.1, cpu_pct_1m=0.25, rss_bytes=21_500_000, threads=4, open_files=1, uptime_s=61),
+    ipc=IpcStatus(enabled=True, addresses=("@dynolog",), requests=10, replies=9, dropped_replies=1),
+    collectors=(
+        CollectorStatus(
+            name="cpu", state=CollectorState.OK, interval_s=1.0, configured_interval_s=1.0, last_ms=0.12, max_ms=3.4
+        ),
+        CollectorStatus(
+            name="rapl",
+            state=CollectorState.UNAVAILABLE,
+            interval_s=2.0,
+            configured_interval_s=1.0,
+            error="powercap: not there",
+            stalls=2,
+        ),
+    ),
+    exporters=(ExporterStatus(name="log", destination="stderr", sent=1200, last_success_wall_ns=NOW - S),),
+    rpc_addresses=("127.0.0.1:1778",),
+    missing=("perf: forbidden: grant CAP_PERFMON",),
+)
+
+
+def test_status_report() -> None:
+    """A21: collectors with their last error, exporters with their last success."""
+    assert lines(report(DAEMON, [])) == [
+        "dynolog 0.1.0 on node1, pid 7, up 1 min 1 s",
+        "  cost      0.25 % of a core in the last minute (0.10 % since start)",
+        "            21.5 MB resident, 4 threads, 1 open file",
+        "  rpc       127.0.0.1:1778",
+        "  captures  0 going on",
+        "",
+        "  COLLECTOR  STATE                 EVERY  LAST ms  MAX ms  REMARKS",
+        "  cpu        ok                      1 s     0.12    3.40",
+        "  rapl       unavailable  2 s (set: 1 s)     0.00    0.00  powercap: not there; 2 stalls",
+        "",
+        "  EXPORTER  TO       SENT  DROPPED  QUEUED  LAST SUCCESS  ERROR",
+        "  log       stderr  1,200        0       0  1.0 s ago",
+        "",
+        "The IPC listens on @dynolog",
+        "  10 requests, 9 answered, 0 malformed",
+        "  1 answer dropped: the trainer had gone or took none",
+        "",
+        *no_trainers(ipc_enabled=True).splitlines(),
+        "",
+        "Missing here, and how to get it:",
+        "  perf: forbidden: grant CAP_PERFMON",
+    ]
+
+
+def test_status_report_without_exporter_or_ipc_says_what_that_means() -> None:
+    """A21: nothing is logged anywhere, and status says so."""
+    bare = DaemonStatus(version="0", hostname="n", wall_ns=NOW, own=DAEMON.own, ipc=IpcStatus(enabled=False))
+    text = report(bare, [])
+    assert "No exporter is on" in text
+    assert "The IPC is off" in text
+    assert "No collector is on." in text
+    assert "KINETO_USE_DAEMON" not in text
