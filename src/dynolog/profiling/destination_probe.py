@@ -1,0 +1,172 @@
+"""Run by itself, never imported by the daemon: whether trainers may write where they are asked to.
+
+`python -I -S destination_probe.py` reads on its standard input, marshalled, a list of (index, host_pid, uid, gid, path), and writes a line
+`index<TAB>sentence` for each, the sentence empty when nothing stands against it. A process of its own, started by exec, because it takes
+the trainer's root, groups and uid, which a thread cannot, and because a fork of the daemon with its threads would be no safe place to run
+anything. Groups of trainers with the same rights and directory get one fork each here, where there are no threads.
+"""
+
+import errno
+import marshal
+import os
+import stat
+import sys
+
+# A trace of a few seconds fits; with less the file would be torn.
+MIN_FREE_BYTES = 16 << 20
+
+Item = tuple[int, int, int, int, str]
+
+
+class Refused(Exception):  # noqa: N818 - an answer, and this script imports nothing of ours
+    """Why a trainer cannot write there."""
+
+
+def groups_of(host_pid: int) -> list[int]:
+    """Supplementary groups of a process, from proc_pid_status(5)."""
+    with open(f"/proc/{host_pid}/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"Groups:"):
+                return [int(group) for group in line[7:].split()]
+    return []
+
+
+def root_of(host_pid: int) -> tuple[object, ...]:
+    """What tells one root from another: its mount namespace and its directory."""
+    root = os.stat(f"/proc/{host_pid}/root")
+    return os.readlink(f"/proc/{host_pid}/ns/mnt"), root.st_dev, root.st_ino
+
+
+def become(host_pid: int, uid: int, gid: int, groups: list[int]) -> bool:
+    """Take the trainer's root, groups, gid and uid; False when that is not allowed and nothing can be said."""
+    try:
+        os.chroot(f"/proc/{host_pid}/root")
+        os.chdir("/")
+        os.setgroups(groups)
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    except PermissionError:
+        # Not root: our own processes that see the same files can still be spoken for.
+        return os.geteuid() == uid != 0 and root_of(host_pid) == root_of(os.getpid())
+    return True
+
+
+def check_directory(directory: str) -> None:
+    """The directory is there, or can be made, and takes a file."""
+    try:
+        os.makedirs(directory, exist_ok=True)
+        info = os.stat(directory)
+    except FileExistsError:
+        raise Refused(f"{directory} is not a directory: choose another path") from None
+    except NotADirectoryError:
+        raise Refused(f"a part of {directory} is not a directory: choose another path") from None
+    except OSError as error:
+        raise Refused(
+            f"{directory} does not exist and the trainer cannot make it ({reason(error)}): choose another directory"
+        ) from None
+    if not stat.S_ISDIR(info.st_mode):
+        raise Refused(f"{directory} is not a directory: choose another path")
+    try:
+        # Nothing is left behind, whatever happens to us.
+        os.close(os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        supported = error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
+        if supported or not os.access(directory, os.W_OK | os.X_OK):
+            raise Refused(
+                f"the trainer may not write in {directory} ({reason(error) if supported else 'no permission'}): {remedy(error)}"
+            ) from None
+    space = os.statvfs(directory)
+    free = space.f_bavail * space.f_frsize
+    if space.f_blocks and free < MIN_FREE_BYTES:
+        raise Refused(f"only {free >> 10} KiB are free in {directory}: make room or choose another directory")
+
+
+def check_file(path: str, uid: int) -> None:
+    """Nothing stands where the trace, or its temporary file, will be."""
+    for name in (path, path + ".tmp"):
+        try:
+            info = os.lstat(name)
+        except OSError:
+            continue
+        if not stat.S_ISREG(info.st_mode):
+            raise Refused(f"{name} exists and is not a regular file: choose another name")
+        if uid not in (0, info.st_uid):
+            raise Refused(f"{name} exists and belongs to user {info.st_uid}: choose another name")
+
+
+def reason(error: OSError) -> str:
+    """The kernel's word, in lower case."""
+    return (error.strerror or str(error)).lower()
+
+
+def remedy(error: OSError) -> str:
+    """What to do about a directory that takes no file."""
+    if error.errno == errno.EROFS:
+        return "choose a directory on a file system that is not read-only"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room or choose another directory"
+    return "choose a directory that its user may write"
+
+
+def answer(index: int, sentence: str) -> None:
+    """One line, short enough that the kernel does not mix it with others'."""
+    os.write(1, f"{index}\t{sentence}".replace("\n", " ").encode("utf-8", "replace")[:2000] + b"\n")
+
+
+def check_group(items: list[Item], groups: list[int]) -> None:
+    """All files of one directory and user, as that user."""
+    _, host_pid, uid, gid, path = items[0]
+    spoken_for = become(host_pid, uid, gid, groups)
+    verdict = ""
+    if spoken_for:
+        try:
+            check_directory(os.path.dirname(path) or "/")
+        except Refused as refused:
+            verdict = str(refused)
+    for index, *_, file in items:
+        sentence = verdict
+        if spoken_for and not sentence:
+            try:
+                check_file(file, uid)
+            except Refused as refused:
+                sentence = str(refused)
+        answer(index, sentence)
+
+
+def grouped(items: list[Item]) -> dict[tuple[object, ...], tuple[list[Item], list[int]]]:
+    """Items by what decides the answer. A process that has just gone gets none here: others notice that."""
+    by_rights: dict[tuple[object, ...], tuple[list[Item], list[int]]] = {}
+    known: dict[int, tuple[tuple[object, ...], list[int]]] = {}
+    for item in items:
+        index, host_pid, uid, gid, path = item
+        try:
+            if host_pid not in known:
+                known[host_pid] = root_of(host_pid), groups_of(host_pid)
+        except OSError:
+            answer(index, "")
+            continue
+        root, groups = known[host_pid]
+        key = (root, uid, gid, tuple(groups), os.path.dirname(path))
+        by_rights.setdefault(key, ([], groups))[0].append(item)
+    return by_rights
+
+
+def main() -> None:
+    """Answer for all, each group in a process of its own: one that hangs on a dead file system holds up no other."""
+    items: list[Item] = marshal.loads(sys.stdin.buffer.read())  # noqa: S302 - from our parent
+    work = grouped(items)
+    # From here on nothing is imported: the files below the new root are another user's.
+    sys.path.clear()
+    sys.meta_path.clear()
+    for members, groups in work.values():
+        if os.fork() == 0:
+            try:
+                check_group(members, groups)
+            except OSError as error:
+                answer(members[0][0], f"its files cannot be looked at ({reason(error)})")
+            finally:
+                os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
