@@ -108,9 +108,16 @@ def remedy(error: OSError) -> str:
     return "choose a directory that its user may write"
 
 
-def answer(index: int, sentence: str) -> None:
-    """One line, short enough that the kernel does not mix it with others'."""
-    os.write(1, f"{index}\t{sentence}".replace("\n", " ").encode("utf-8", "replace")[:2000] + b"\n")
+def answer(answers: list[tuple[int, str]]) -> None:
+    """Write lines, in pieces that the kernel does not mix with those of others (pipe(7): up to PIPE_BUF bytes)."""
+    piece = b""
+    for index, sentence in answers:
+        line = f"{index}\t{sentence}".replace("\n", " ").encode("utf-8", "replace")[:2000] + b"\n"
+        if len(piece) + len(line) > 4096:
+            os.write(1, piece)
+            piece = b""
+        piece += line
+    os.write(1, piece)
 
 
 def check_group(items: list[Item], groups: list[int]) -> None:
@@ -123,6 +130,7 @@ def check_group(items: list[Item], groups: list[int]) -> None:
             check_directory(os.path.dirname(path) or "/")
         except Refused as refused:
             verdict = str(refused)
+    answers = []
     for index, *_, file in items:
         sentence = verdict
         if spoken_for and not sentence:
@@ -130,7 +138,8 @@ def check_group(items: list[Item], groups: list[int]) -> None:
                 check_file(file, uid)
             except Refused as refused:
                 sentence = str(refused)
-        answer(index, sentence)
+        answers.append((index, sentence))
+    answer(answers)
 
 
 def grouped(items: list[Item]) -> dict[tuple[object, ...], tuple[list[Item], list[int]]]:
@@ -143,7 +152,7 @@ def grouped(items: list[Item]) -> dict[tuple[object, ...], tuple[list[Item], lis
             if host_pid not in known:
                 known[host_pid] = root_of(host_pid), groups_of(host_pid)
         except OSError:
-            answer(index, "")
+            answer([(index, "")])
             continue
         root, groups = known[host_pid]
         key = (root, uid, gid, tuple(groups), os.path.dirname(path))
@@ -163,7 +172,8 @@ def main() -> None:
             try:
                 check_group(members, groups)
             except OSError as error:
-                answer(members[0][0], f"its files cannot be looked at ({reason(error)})")
+                sentence = f"its files cannot be looked at ({reason(error)}): is the trainer still there?"
+                answer([(index, sentence) for index, *_ in members])
             finally:
                 os._exit(0)
 

@@ -82,15 +82,14 @@ async def _probe(items: list[tuple[int, int, int, int, str]], deadline_s: float)
         return {}, False  # no process to be had: the machine is in trouble, and the trace may still work
     assert process.stdin is not None
     assert process.stdout is not None
-    answers: dict[int, str] = {}
+    said = b""
     ended = False
     try:
         async with asyncio.timeout(deadline_s):
             process.stdin.write(marshal.dumps(items))
             process.stdin.close()
-            while line := await process.stdout.readline():
-                index, _, sentence = line.decode("utf-8", "replace").rstrip("\n").partition("\t")
-                answers[int(index)] = sentence
+            while piece := await process.stdout.read(1 << 16):
+                said += piece
             await process.wait()
             ended = True
     except TimeoutError:
@@ -98,7 +97,9 @@ async def _probe(items: list[tuple[int, int, int, int, str]], deadline_s: float)
     finally:
         if not ended:
             _abandon(process)
-    return answers, not ended
+    # Without the last piece, which is empty or half a line.
+    lines = [line.partition("\t") for line in said.decode("utf-8", "replace").split("\n")[:-1]]
+    return {int(index): sentence for index, _, sentence in lines}, not ended
 
 
 def _abandon(process: asyncio.subprocess.Process) -> None:

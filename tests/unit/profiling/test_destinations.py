@@ -200,9 +200,9 @@ def test_a_daemon_that_is_not_root_speaks_for_its_own_user_only(open_tmp: Path) 
             (1, another, USER + 1, USER + 1, f"{open_tmp}/closed/t.json"),
         ]
         code = (
-            f"import io, marshal, os, runpy, sys; os.setresgid(*[{USER}] * 3); os.setresuid(*[{USER}] * 3)\n"
+            f"import io, marshal, os, sys; os.setresgid(*[{USER}] * 3); os.setresuid(*[{USER}] * 3)\n"
             f"sys.stdin = io.TextIOWrapper(io.BytesIO(marshal.dumps({items})))\n"
-            f"runpy.run_path({str(open_tmp / 'probe.py')!r}, run_name='__main__')"
+            f"exec(open({str(open_tmp / 'probe.py')!r}).read())"
         )
         done = subprocess.run([sys.executable, "-I", "-S", "-c", code], stdout=subprocess.PIPE, check=True)
     said = dict(line.split("\t") for line in done.stdout.decode().splitlines())
