@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterator
 
 _SCRIPT = """
-import os, sys
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
 root, groups, uid, unshare = sys.argv[1:]
 if unshare:
-    import ctypes
     CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
-    libc = ctypes.CDLL(None)
     assert libc.unshare(CLONE_NEWNS) == 0
     assert libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
     source, target, kind, options, flags = unshare.split(";")
@@ -25,6 +24,9 @@ if groups:
 if uid != "-1":
     os.setresgid(int(uid), int(uid), int(uid))
     os.setresuid(int(uid), int(uid), int(uid))
+# A process started by its user is dumpable; one that changed its uid is not, and then its own user may not look at it.
+PR_SET_DUMPABLE = 4
+libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
 os.write(1, b"ready")
 sys.stdin.buffer.read()
 """
