@@ -129,27 +129,31 @@ class CollectorRun:
         self._say(f"{self.name} has not returned from its read and is stalled; it is picked up again when it returns")
 
     def finish(self, attempt: Attempt) -> bool:
-        """The read came back; whether its values are good. After a stall or a failure the next round sets a new base line."""
+        """The read came back; whether its values are good. After a stall or a failed read the next round sets a new base line."""
         was_stalled, self.is_stalled = self.is_stalled, False
         self.reading_since_ns = None
-        self._rounds += 1
-        self._last_took_ns = attempt.took_ns
-        self._max_took_ns = max(self._max_took_ns, attempt.took_ns)
-        self.cost_ns += (attempt.cpu_ns - self.cost_ns) * (_COST_WEIGHT if self.cost_ns else 1.0)
+        # One that took longer than its interval waits for a multiple like all others.
+        self._not_before_ns = self._clock.monotonic_ns()
+        self._count(attempt)
         if not self.enabled:
             self._forget()
             return False
+        had_baseline = self._baseline is not None
+        self._baseline = attempt.baseline
         if attempt.error is not None:
             self._failed(attempt.error)
             return False
-        self._succeeded()
         if was_stalled:
             self._baseline = None
-            self._state = CollectorState.STARTING
             _log.info("%s has returned after %.1f s", self.name, attempt.took_ns / 1e9)
+        self._error = ""
+        if was_stalled or not had_baseline:
+            self._state = CollectorState.STARTING
             return False
-        self._state = CollectorState.OK if self._baseline is not None else CollectorState.STARTING
-        self._baseline = attempt.baseline
+        self._state = CollectorState.OK
+        if self._failures_in_row:
+            _log.info("%s works again", self.name)
+            self._failures_in_row = 0
         return bool(attempt.values)
 
     def switch(self, enabled: bool) -> None:
@@ -187,19 +191,17 @@ class CollectorRun:
             notices=self.notices.sentences,
         )
 
-    def _succeeded(self) -> None:
-        if self._failures_in_row:
-            _log.info("%s works again", self.name)
-        self._failures_in_row = 0
-        self._not_before_ns = 0
-        self._error = ""
+    def _count(self, attempt: Attempt) -> None:
+        self._rounds += 1
+        self._last_took_ns = attempt.took_ns
+        self._max_took_ns = max(self._max_took_ns, attempt.took_ns)
+        self.cost_ns += (attempt.cpu_ns - self.cost_ns) * (_COST_WEIGHT if self.cost_ns else 1.0)
 
     def _failed(self, error: Exception) -> None:
-        self._baseline = None
         self._failures += 1
         self._failures_in_row += 1
         delay_ns = retry_delay_ns(self._failures_in_row, self.interval_ns)
-        self._not_before_ns = self._clock.monotonic_ns() + delay_ns - self.interval_ns // 2
+        self._not_before_ns += delay_ns - self.interval_ns // 2
         if isinstance(error, SourceUnavailable):
             self._state = CollectorState.UNAVAILABLE
             self._error = str(error)

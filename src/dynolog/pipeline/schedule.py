@@ -4,8 +4,9 @@ Every time here but the offset is in nanoseconds of the monotonic clock. `offset
 a wall clock that is stepped moves the grid of multiples and nothing else.
 """
 
-# A collector that takes longer than this share of the shortest interval no longer holds the others back.
-_PATIENCE_SHARE = 0.5
+# A collector that takes longer than this share of the shortest interval no longer holds the others back. Less than half, so that
+# those that were held back are still read at the next multiple.
+_PATIENCE_SHARE = 0.4
 # ...but a busy machine may keep a thread from running for some ms without anything being wrong.
 _LEAST_PATIENCE_NS = 100_000_000
 

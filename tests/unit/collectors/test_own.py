@@ -1,0 +1,110 @@
+"""The daemon's measurement of itself, from hand-made counters."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from dynolog.collectors.own import METRICS, OwnCollector, OwnSnapshot
+from dynolog.collectors.spec import Values
+from dynolog.model.metric import Catalogue
+from dynolog.model.status import CollectorState, CollectorStatus, ExporterStatus
+from dynolog.sources.own_process import OwnProcess
+from fakes.collector_context import HostTree
+
+
+def collector_status(name: str, state: CollectorState, **fields: float) -> CollectorStatus:
+    return CollectorStatus(name=name, state=state, interval_s=1, configured_interval_s=1, **fields)  # type: ignore[arg-type]
+
+
+def snapshot(
+    cpu_ms: int = 0,
+    collectors: Sequence[CollectorStatus] = (),
+    exporters: Sequence[ExporterStatus] = (),
+    records: int | None = None,
+    wakeups: int = 0,
+) -> OwnSnapshot:
+    return OwnSnapshot(
+        process=OwnProcess(cpu_ns=cpu_ms * 1_000_000, wakeups=wakeups, rss_bytes=20_000_000, threads=5, open_files=33),
+        records=records,
+        collectors={status.name: status for status in collectors},
+        exporters={status.name: status for status in exporters},
+    )
+
+
+def measure(host_tree: HostTree, before: OwnSnapshot, after: OwnSnapshot, elapsed_s: float = 2.0) -> Values:
+    values = OwnCollector(host_tree.context()).compute(before, after, elapsed_s)
+    catalogue = Catalogue(METRICS)
+    assert [key for key in values if catalogue.resolve(key) is None] == []
+    return values
+
+
+def test_cpu_is_percent_of_one_core_over_the_interval(host_tree: HostTree) -> None:
+    """30 ms in 2 s is 1.5 %."""
+    values = measure(
+        host_tree, snapshot(cpu_ms=100, records=10, wakeups=50), snapshot(cpu_ms=130, records=12, wakeups=58)
+    )
+    assert values == {
+        "dynolog_cpu_pct": pytest.approx(1.5),
+        "dynolog_rss_bytes": 20_000_000,
+        "dynolog_threads": 5,
+        "dynolog_open_fds": 33,
+        "dynolog_wakeups": 8,
+        "dynolog_records": 2,
+    }
+
+
+def test_collectors_are_up_or_not_and_their_failures_and_stalls_add_up(host_tree: HostTree) -> None:
+    before = [
+        collector_status("cpu", CollectorState.OK, rounds=5, last_ms=0.4, failures=1),
+        collector_status("disk", CollectorState.OK, rounds=5, last_ms=0.2, stalls=1),
+    ]
+    after = [
+        collector_status("cpu", CollectorState.FAILING, rounds=7, last_ms=0.5, failures=3),
+        collector_status("disk", CollectorState.STALLED, rounds=5, last_ms=0.2, stalls=2),
+        collector_status("new", CollectorState.STARTING, failures=9),
+        collector_status("psi", CollectorState.UNAVAILABLE, rounds=1, last_ms=0.1, failures=1),
+    ]
+    values = measure(host_tree, snapshot(collectors=before), snapshot(collectors=after))
+    assert {key: value for key, value in values.items() if "collector" in key} == {
+        "dynolog_collector_up.cpu": 0,
+        "dynolog_collector_ms.cpu": 0.5,
+        "dynolog_collector_up.disk": 0,
+        "dynolog_collector_up.psi": 0,
+        "dynolog_collector_ms.psi": 0.1,
+        "dynolog_collector_failures": 2,
+        "dynolog_collector_stalls": 1,
+    }
+
+
+def test_a_collector_that_works_is_up(host_tree: HostTree) -> None:
+    values = measure(host_tree, snapshot(), snapshot(collectors=[collector_status("cpu", CollectorState.OK)]))
+    assert values["dynolog_collector_up.cpu"] == 1
+
+
+def test_exporters_have_deltas_once_they_were_seen(host_tree: HostTree) -> None:
+    before = [ExporterStatus(name="log", destination="stderr", sent=10, dropped=1)]
+    after = [
+        ExporterStatus(name="log", destination="stderr", sent=14, dropped=3, queued=2),
+        ExporterStatus(name="otlp", destination="http", sent=9, queued=7),
+    ]
+    values = measure(host_tree, snapshot(exporters=before), snapshot(exporters=after))
+    assert {key: value for key, value in values.items() if "exporter" in key} == {
+        "dynolog_exporter_queue.log": 2,
+        "dynolog_exporter_sent.log": 4,
+        "dynolog_exporter_dropped.log": 2,
+        "dynolog_exporter_queue.otlp": 7,
+    }
+
+
+def test_what_proc_does_not_tell_is_missing(host_tree: HostTree) -> None:
+    after = OwnSnapshot(process=OwnProcess(cpu_ns=0, wakeups=0), records=None, collectors={}, exporters={})
+    assert measure(host_tree, after, after) == {"dynolog_cpu_pct": 0.0, "dynolog_wakeups": 0}
+
+
+def test_a_reading_of_this_process_has_all_of_it(host_tree: HostTree) -> None:
+    """The root of the host tree is not looked at: the daemon is in its own /proc."""
+    collector = OwnCollector(host_tree.context())
+    reading = collector.read()
+    assert reading.process.rss_bytes is not None
+    assert reading.process.rss_bytes > 1_000_000
+    assert reading.process.threads is not None
