@@ -181,6 +181,38 @@ def test_a_process_that_could_not_be_traced_is_exit_code_1() -> None:
     assert "request r0 records (busy)" in done.stdout
 
 
+def test_a_dry_run_lists_what_would_be_written_and_follows_nothing() -> None:
+    services = services_with(request_id="", matched=(6, 7), triggered=(7,), expected_s=7.0)
+    with running_daemon(services) as port:
+        done = run_dyno("gputrace", "--log-file", "/tmp/t.json", "--dry-run", "--wait", "--port", str(port))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-4:] == [
+        "Matched 2 processes",
+        "Trace output files would be written to:",
+        "    /tmp/t_7.json",
+        "Expected to take about 7.0 s",
+    ]
+
+
+def test_when_all_are_refused_no_file_is_promised() -> None:
+    refused = NotTraced(pid=6, host_pid=6, code="path", error="it may not write there")
+    services = services_with(request_id="", matched=(6,), triggered=(), not_traced=(refused,))
+    with running_daemon(services) as port:
+        done = run_dyno("gputrace", "--log-file", "/tmp/t.json", "--wait", "--port", str(port))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[-3:] == [
+        "Matched 1 processes",
+        "Not traced:",
+        "    pid 6: it may not write there (path)",
+    ]
+
+
+def test_another_users_processes_on_a_shared_machine_are_no_failure() -> None:
+    others = NotTraced(pid=6, host_pid=6, code="forbidden", error="it belongs to uid 7")
+    with running_daemon(services_with(pending(7), not_traced=(others,))) as port:
+        assert run_dyno("gputrace", "--log-file", "/tmp/t.json", "--port", str(port)).returncode == 0
+
+
 def test_a_refusal_is_the_daemons_sentence() -> None:
     services = FakeServices()
     services.traces.outcome = RequestError("too_soon", "that is too soon: 1700000000000 would do")

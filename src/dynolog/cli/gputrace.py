@@ -9,23 +9,17 @@ import msgspec
 from dynolog.cli.daemon_kind import knows_ours
 from dynolog.cli.exit_codes import DONE, FAILED, CommandError, Interrupted
 from dynolog.cli.follow_up import Conclusion, FollowOptions, add_follow_options, conclude, follow_options
-from dynolog.cli.gputrace_report import files, print_outcome, print_trace_reply
+from dynolog.cli.gputrace_report import Answer, print_outcome, print_trace_reply
 from dynolog.cli.reply_text import ask, print_json
 from dynolog.cli.target_words import command_for
 from dynolog.cli.trace_arguments import TraceCommand, add_trace_options, trace_command
-from dynolog.rpc.client import RawReply, Target, decode
+from dynolog.rpc.client import RawReply, Target
 from dynolog.rpc.messages import SetKinetOnDemandRequest, TraceReply
 
-# Why a matched process is left out without that being a failure: nobody asked for it.
-_EXPECTED = frozenset({"launcher", "limit"})
+# Why a matched process is left out without that being a failure: nobody asked for it, or it is another
+# user's, as on any shared machine when all processes are meant.
+_EXPECTED = frozenset({"launcher", "limit", "forbidden"})
 _CANNOT_FOLLOW = "dyno gputrace: this daemon is the original C++ dynolog: it cannot tell when the files are written"
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """A reply as it came, and as it is understood."""
-
-    text: str
-    reply: TraceReply
 
 
 class Gputrace:
@@ -55,10 +49,10 @@ class Gputrace:
         raw = _send(target, command.request)
         if not arguments.json:
             print_trace_reply(raw)
-        reply = decode(target, raw.text.encode(), TraceReply)
+        answer = Answer.of(raw, target)
         if not arguments.json:
-            print_outcome(reply, command.config, dry_run=arguments.dry_run)
-        return _after(arguments, target, options, command, Answer(raw.text, reply))
+            print_outcome(answer, command.config, dry_run=arguments.dry_run)
+        return _after(arguments, target, options, command, answer)
 
 
 def _send(target: Target, request: SetKinetOnDemandRequest) -> RawReply:
@@ -72,42 +66,40 @@ def _send(target: Target, request: SetKinetOnDemandRequest) -> RawReply:
 
 
 def _after(
-    arguments: argparse.Namespace, target: Target, options: FollowOptions, command: TraceCommand, answer: "Answer"
+    arguments: argparse.Namespace, target: Target, options: FollowOptions, command: TraceCommand, answer: Answer
 ) -> int:
     reply = answer.reply
-    code = _exit_code(reply, dry_run=arguments.dry_run)
+    code = _exit_code(reply)
     conclusion = None
-    if reply.captures and not arguments.dry_run:
+    if reply.captures:
         if options.wait:
             sys.stdout.flush()
             conclusion = conclude(target, reply.request_id, options, as_json=arguments.json)
             code = max(code, conclusion.exit_code)
         elif not arguments.json:
             print(f"Follow it with: {command_for(target, 'trace', reply.request_id)}")
-    elif options.wait and reply.processesMatched and not reply.request_id:
+    elif options.wait and reply.processesMatched and not answer.ours:
         print(_CANNOT_FOLLOW, file=sys.stderr)
     if arguments.json:
         print_json(_report(answer, command, conclusion))
     return code
 
 
-def _report(answer: "Answer", command: TraceCommand, conclusion: Conclusion | None) -> dict[str, Any]:
+def _report(answer: Answer, command: TraceCommand, conclusion: Conclusion | None) -> dict[str, Any]:
     """What --json prints: the daemon's answer as it came, the config and the files; `progress` and `fetched` when followed."""
     report: dict[str, Any] = {
         **msgspec.json.decode(answer.text),
         "config": command.request.config,
-        "files": files(answer.reply, command.config),
+        "files": answer.files(command.config),
     }
     if conclusion is not None:
         report |= {"progress": conclusion.progress, "fetched": conclusion.fetched}
     return report
 
 
-def _exit_code(reply: TraceReply, *, dry_run: bool) -> int:
+def _exit_code(reply: TraceReply) -> int:
     if not reply.processesMatched:
         return FAILED
     if any(process.code not in _EXPECTED for process in reply.not_traced):
         return FAILED
-    if not reply.activityProfilersTriggered and not dry_run:
-        return FAILED
-    return DONE
+    return DONE if reply.activityProfilersTriggered else FAILED

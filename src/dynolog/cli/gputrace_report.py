@@ -1,6 +1,7 @@
 """What `dyno gputrace` prints of the daemon's answer: the public dyno's lines first, in its order, then ours."""
 
 import sys
+from typing import Self
 
 import msgspec
 
@@ -9,7 +10,7 @@ from dynolog.cli.printable import printable
 from dynolog.cli.quantities import duration
 from dynolog.cli.reply_text import print_reply
 from dynolog.profiling.kineto_config import KinetoConfig
-from dynolog.rpc.client import RawReply
+from dynolog.rpc.client import RawReply, Target, decode
 from dynolog.rpc.messages import TraceReply
 
 _NO_MATCH = "No processes were matched, please check --job-id or --pids flags"
@@ -37,31 +38,46 @@ def print_trace_reply(reply: RawReply) -> None:
     print_reply(RawReply(reply.length, text))
 
 
-def files(reply: TraceReply, config: KinetoConfig) -> list[str]:
-    """The files to come: as the daemon says, else by libkineto's rule for the pids that matched."""
-    if reply.request_id:
-        return [capture.path for capture in reply.captures]
-    return [config.final_path(pid) for pid in reply.processesMatched]
+class Answer(msgspec.Struct, frozen=True):
+    """A reply as it came, and as it is understood. `ours`: the daemon knows requests; the original's answer has no such key."""
+
+    text: str
+    reply: TraceReply
+    ours: bool
+
+    @classmethod
+    def of(cls, raw: RawReply, target: Target) -> Self:
+        """Understand it. Raises RequestError for a refusal, DynologError for what is no answer."""
+        reply = decode(target, raw.text.encode(), TraceReply)
+        return cls(raw.text, reply, "request_id" in msgspec.json.decode(raw.text))
+
+    def files(self, config: KinetoConfig) -> list[str]:
+        """The files to come: as our daemon says, else by libkineto's rule. The original does not say who is busy: all that matched."""
+        if self.reply.captures:
+            return [capture.path for capture in self.reply.captures]
+        pids = self.reply.activityProfilersTriggered if self.ours else self.reply.processesMatched
+        return [config.final_path(pid) for pid in pids]
 
 
-def print_outcome(reply: TraceReply, config: KinetoConfig, *, dry_run: bool) -> None:
+def print_outcome(answer: Answer, config: KinetoConfig, *, dry_run: bool) -> None:
     """Who matched and what will be written; or why nothing matched."""
+    reply = answer.reply
     if not reply.processesMatched:
         print(_NO_MATCH)
         if reply.no_match_reason:
             print(printable(reply.no_match_reason))
     else:
         print(f"Matched {len(reply.processesMatched)} processes")
-        if paths := files(reply, config):
+        if paths := answer.files(config):
             print("Trace output files would be written to:" if dry_run else "Trace output files will be written to:")
             for path in paths:
                 print(f"    {printable(path)}")
-        elif busy := reply.activityProfilersBusy:
-            print(f"None is traced: {busy} busy")
+        if reply.activityProfilersBusy and not answer.ours:
+            print(f"{reply.activityProfilersBusy} of them are busy with another trace and write none of these")
     _print_left_out(reply)
     for note in reply.notes:
         print(printable(f"note: {note}"))
-    if reply.expected_s and reply.captures:
+    if reply.expected_s and reply.activityProfilersTriggered:
         print(f"Expected to take about {duration(reply.expected_s)}")
 
 

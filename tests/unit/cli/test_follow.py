@@ -71,6 +71,12 @@ def test_a_restart_is_borne_and_then_said(script: Callable[..., Script]) -> None
         follower().follow(NoView())
 
 
+def test_outages_are_counted_in_a_row(script: Callable[..., Script]) -> None:
+    answers = [answer for version in range(20) for answer in (GONE, progress(version))]
+    script(*answers, progress(20, done=True))
+    assert follower().follow(NoView()).version == 20
+
+
 def test_an_unknown_request_is_the_daemons_sentence(script: Callable[..., Script]) -> None:
     script(RequestError("not_found", "no request r1"))
     with pytest.raises(RequestError):
