@@ -14,22 +14,22 @@ class CounterRows:
 
     def __init__(self, own: frozenset[int] = frozenset()) -> None:
         self._own = own
-        self._fallen: dict[str, tuple[int, ...]] = {}
+        # Of each device that fell: the columns that did, and where from.
+        self._fallen: dict[str, list[tuple[int, int]]] = {}
 
     def growth(self, device: str, before: tuple[int, ...], after: tuple[int, ...]) -> list[int] | None:
         """The growth of each column, or None when the row was reset; a negative entry (only of `own`) is unknown."""
         grown = list(map(sub, after, before))
         fell_from = self._fallen.pop(device, None) if self._fallen else None
-        if min(grown, default=0) < 0 and any(
-            delta < 0 and column not in self._own for column, delta in enumerate(grown)
-        ):
-            if len(self._fallen) > 1024:  # devices that never return must not fill memory
-                self._fallen.clear()
-            self._fallen[device] = before
-            return None
-        if fell_from is not None and any(
-            new >= old and delta > 0 and column not in self._own
-            for column, (new, old, delta) in enumerate(zip(after, fell_from, grown, strict=False))
-        ):
+        if min(grown, default=0) < 0:
+            falls = [
+                (column, before[column]) for column, delta in enumerate(grown) if delta < 0 and column not in self._own
+            ]
+            if falls:
+                if len(self._fallen) > 1024:  # devices that never return must not fill memory
+                    self._fallen.clear()
+                self._fallen[device] = falls
+                return None
+        if fell_from is not None and any(column < len(after) and after[column] >= old for column, old in fell_from):
             return None
         return grown

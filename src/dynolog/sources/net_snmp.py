@@ -70,15 +70,17 @@ def parse_snmp6(data: bytes, wanted: Iterable[bytes]) -> dict[bytes, int]:
     found: dict[bytes, int] = {}
     text = b"\n" + data
     for name in wanted:
-        start = text.find(b"\n" + name)
+        # The kernel fills names up to 32 columns, so a space follows each of those wanted here.
+        start = text.find(b"\n" + name + b" ")
         if start < 0:
             continue
-        fields = text[start : start + 128].split(None, 2)
+        start += len(name) + 2
         try:
-            if fields[0] == name and 0 <= (value := int(fields[1])) <= _LARGEST:
-                found[name] = value
-        except (IndexError, ValueError):
+            value = int(text[start : start + 64].partition(b"\n")[0])
+        except ValueError:
             continue
+        if 0 <= value <= _LARGEST:
+            found[name] = value
     return found
 
 
