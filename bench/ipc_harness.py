@@ -5,8 +5,6 @@ Serves the daemon's IPC name until it is interrupted or --seconds have passed, t
 trainers at it meanwhile.
 """
 
-# ruff: noqa: ARG002 - a handler that does nothing looks at nothing
-
 import argparse
 import asyncio
 import json

@@ -59,7 +59,7 @@ def parse(datagram: bytes | memoryview) -> ConfigRequest | ContextMessage:
     if length < _HEADER.size:
         raise WireError(f"a datagram of {length} bytes, where the header alone has {_HEADER.size}")
     if length > MAX_DATAGRAM_BYTES:
-        raise WireError(f"a datagram of {length} bytes, where at most {MAX_DATAGRAM_BYTES} make sense")
+        raise WireError(f"a datagram of more than the {MAX_DATAGRAM_BYTES} bytes that make sense")
     size, kind = _HEADER.unpack_from(datagram)
     if size != length - _HEADER.size:
         raise WireError(f"the header promises {size} bytes of payload and {length - _HEADER.size} came")

@@ -124,6 +124,14 @@ def test_a_link_that_took_the_place_of_the_socket_is_not_followed(socket_dir: st
     with pytest.raises(OSError, match="replaced"):
         open_to_everybody(path)
     assert stat.S_IMODE(os.stat(target).st_mode) == 0o600
+    os.unlink(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as private:
+        private.bind(path + b"-private")
+        os.chmod(path + b"-private", 0o600)
+        os.symlink(path + b"-private", path)
+        with pytest.raises(OSError, match="replaced"):
+            open_to_everybody(path)
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
 def test_a_directory_is_made_so_that_every_user_can_put_a_socket_in_it(socket_dir: str) -> None:

@@ -99,3 +99,33 @@ def test_an_impossible_directory_is_one_sentence(serve: Serve) -> None:
         serve("/proc/nowhere")
     with pytest.raises(DynologError, match="too long a path"):
         serve("/tmp/" + "x" * 120)
+
+
+def test_a_namespace_that_is_joined_during_the_close_is_closed_too(serve: Serve) -> None:
+    served = serve()
+    late = bound_socket(abstract(f"{served.name}-late"))
+
+    def join_and_close() -> None:
+        served.listener.namespace_joined(7, late)
+        served.listener.close()
+
+    served.thread.call(join_and_close)
+    served.settled()
+    assert late.fileno() == -1
+    assert served.listener.addresses == ()
+
+
+def test_a_namespace_that_is_left_is_served_no_longer(serve: Serve) -> None:
+    served = serve()
+    inside = bound_socket(abstract(f"{served.name}-inside"))
+    served.listener.namespace_joined(7, inside)
+    trainer = FakeTrainer(f"{served.name}-inside")
+    trainer.poll()
+    assert trainer.receive() == ("req", b"")
+    assert served.handler.requests[0][1].net_namespace == 7
+    assert served.listener.addresses[1] == f"@{served.name}-inside in net:[7]"
+    served.listener.namespace_left(7)
+    served.settled()
+    assert inside.fileno() == -1
+    assert len(served.listener.addresses) == 1
+    trainer.close()

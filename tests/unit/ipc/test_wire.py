@@ -74,7 +74,7 @@ def test_rubbish_after_the_nul_of_the_type_is_ignored(rest: bytes) -> None:
         (request(count=3), "counts 3 pids and carries 8 bytes"),
         (request(pids=(0, 1)), "calls itself pid 0"),
         (request(pids=(-5, 1)), "calls itself pid -5"),
-        (request(pids=(1,) * (MAX_PIDS + 1)), f"at most {MAX_DATAGRAM_BYTES} make sense"),
+        (request(pids=(1,) * (MAX_PIDS + 1)), f"more than the {MAX_DATAGRAM_BYTES} bytes"),
         (datagram(b"ctxt", b"x" * 15), "registration of 15 bytes"),
         (datagram(b"ctxt", b"x" * 17), "registration of 17 bytes"),
         (datagram(b"ctxt", struct.pack("=iiq", 0, 0, 0)), "calls itself pid 0"),
