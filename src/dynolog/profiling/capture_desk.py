@@ -14,7 +14,7 @@ from dynolog.profiling.estimate import timing_of
 from dynolog.profiling.inspector import Facts
 from dynolog.profiling.kineto_config import KinetoConfig
 from dynolog.profiling.observations import Observation
-from dynolog.profiling.registry import SILENT_S, Registry
+from dynolog.profiling.registry import SILENT_S, ProcessWatch, Registry
 from dynolog.profiling.request_log import LoggedRequest, RequestLog
 from dynolog.profiling.trainer import Trainer
 
@@ -38,6 +38,11 @@ class FileWatch(Protocol):
         """A descriptor of the checked file. Blocks; raises OSError."""
         ...
 
+    @property
+    def stalled(self) -> str:
+        """A sentence while a disk holds it up, else ""."""
+        ...
+
     def close(self) -> None:
         """Stop everything."""
         ...
@@ -49,9 +54,18 @@ MakeFileWatch = Callable[[asyncio.AbstractEventLoop, Callable[[str, Observation]
 class CaptureDesk:
     """Implements ipc.handler.RequestHandler: registers who polls, and gives each poll the config that waits for it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, reader: Facts, make_watch: MakeFileWatch) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        reader: Facts,
+        make_watch: MakeFileWatch,
+        processes: ProcessWatch | None = None,
+    ) -> None:
         self._clock = clock
-        self.registry = Registry(loop, clock, reader, self._on_died, self._on_silent)
+        self.registry = Registry(
+            loop, clock, reader, on_died=self._on_died, on_silent=self._on_silent, processes=processes
+        )
         self.log = RequestLog(self._on_over)
         self.watch = make_watch(loop, self._on_observation)
 
@@ -70,7 +84,7 @@ class CaptureDesk:
         if text is None:
             return ""
         if trainer.verified:
-            self.watch.watch(capture.id, trainer.host_pid, capture.subject.paths)
+            self.watch.watch(capture.id, trainer.host_pid, capture.paths)
         return text
 
     def on_context(self, peer: Peer, sender: Sender, message: ContextMessage) -> int:
@@ -88,28 +102,34 @@ class CaptureDesk:
     # --- captures ----------------------------------------------------------------------------------------------------
 
     def arm(
-        self, request: LoggedRequest, trainer: Trainer, config: KinetoConfig, asked_by: str, expected_s: float
+        self,
+        request: LoggedRequest,
+        trainer: Trainer,
+        path: str,
+        config: KinetoConfig,
+        *,
+        asked_by: str,
+        expected_s: float,
     ) -> Capture:
-        """A new pending capture; its config is given to the trainer's next ready poll."""
+        """A new pending capture that will write `path`; its config is given to the trainer's next ready poll."""
         previous = trainer.active_capture
         if previous is not None:
             previous.on_replaced(asked_by)
         capture_id = f"{request.id}.{len(request.captures)}"
-        pid = trainer.pid
         details = trainer.details
         capture = Capture(
             capture_id=capture_id,
             request_id=request.id,
             subject=Subject(
-                pid=pid,
+                pid=trainer.pid,
                 host_pid=trainer.host_pid,
                 uid=trainer.uid,
                 job=trainer.job.text,
                 rank=details.rank if details else None,
                 name=trainer.name,
-                paths=(config.final_path(pid), *config.fallback_paths(pid)),
+                path=path,
             ),
-            config=config.render(capture_id),
+            config=config,
             timing=timing_of(trainer, config),
             asked_by=asked_by,
             expected_s=expected_s,

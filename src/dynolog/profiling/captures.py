@@ -10,6 +10,7 @@ withdraws it: a poll that comes after its start time, or a trainer that left. Th
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
@@ -25,9 +26,7 @@ READY_POLLS_TO_REPLACE = 12
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that a capture is about, as it was when asked. `paths` are the names its final file may have, as that process
-    sees them, the one asked for first.
-    """
+    """The process that a capture is about, as it was when asked. `path` is the final file asked for, as that process sees it."""
 
     pid: int
     host_pid: int
@@ -35,7 +34,19 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     rank: int | None
     name: str
-    paths: tuple[str, ...]
+    path: str
+
+
+class Config(Protocol):
+    """What is delivered (kineto_config.KinetoConfig), shared by all captures of a request and rendered when a poll comes for it."""
+
+    def render(self, trace_id: str) -> str:
+        """The text for the capture of this id."""
+        ...
+
+    def fallback_paths(self, pid: int) -> tuple[str, ...]:
+        """Other names that the final file may get."""
+        ...
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +91,7 @@ class Capture:
         capture_id: str,
         request_id: str,
         subject: Subject,
-        config: str,
+        config: Config,
         timing: Timing,
         asked_by: str,
         expected_s: float,
@@ -92,12 +103,12 @@ class Capture:
         self.subject = subject
         self.asked_by = asked_by
         self.expected_s = expected_s
-        self.path = subject.paths[0]
+        self.path = subject.path
         self.host_path = ""
         self.reason = ""
         self.file: TraceFile | None = None
         self.file_bytes = 0
-        self._config = config
+        self._config: Config | None = config
         self._timing = timing
         self._clock = clock
         self._on_change = on_change
@@ -118,6 +129,11 @@ class Capture:
     def asked_wall_ns(self) -> int:
         """When it was asked for, Unix ns."""
         return self.history[0].wall_ns
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The names that its final file may have, as the process sees them, the one asked for first; () when it is over."""
+        return (self.subject.path, *self._config.fallback_paths(self.subject.pid)) if self._config is not None else ()
 
     @property
     def may_be_replaced(self) -> bool:
@@ -147,6 +163,8 @@ class Capture:
         return None
 
     def _deliver(self, uid: int) -> str | None:
+        assert self._config is not None
+        text = self._config.render(self.id)
         if uid != self.subject.uid:
             # The process changed its user since it was asked for: what was meant for the one is not for the other.
             self._finish(
@@ -164,7 +182,7 @@ class Capture:
             self._ends_ns = self._clock.monotonic_ns() + wait_ms * 1_000_000 + int(self._timing.longest_s * 1e9)
         self._ready_polls = 0
         self._move(CaptureState.DELIVERED, "it polled, and the config was sent in the reply")
-        return self._config
+        return text
 
     def _count_ready_poll(self) -> None:
         if self._final_seen:
@@ -286,7 +304,7 @@ class Capture:
     def _move(self, state: CaptureState, fact: str) -> None:
         self.state = state
         if state.is_final:
-            self._config = ""
+            self._config = None
         if len(self.history) >= _MOST_TRANSITIONS:
             del self.history[1]  # a reply that fails at every poll must not fill memory; the request itself stays
         self.history.append(Transition(state, self._clock.wall_ns(), fact))

@@ -89,7 +89,7 @@ class Inspector:
         if self._worker is None:
             self._start_worker()
         if self._check is None:
-            self._check = self._loop.call_later(STALL_S, self._look_for_stall)
+            self._check = self._loop.call_later(STALL_S, self.look_for_stall)
 
     async def wait(self, serials: Collection[int], timeout_s: float) -> None:
         """Return when none of `serials` is being looked at any more, or after `timeout_s`."""
@@ -186,11 +186,12 @@ class Inspector:
         self._start_worker()
         self._wake_waiters()
 
-    def _look_for_stall(self) -> None:
+    def look_for_stall(self) -> None:
+        """Go on without a look that hangs. Called every 2 s while there is one to wait for."""
         self._check = None
         worker = self._worker
         stalled = worker is not None and worker.pid and self._clock.monotonic_ns() - worker.since_ns >= _STALL_NS
         if worker is not None and stalled and len(self._stalled) < _MOST_STALLED:
             self._give_up_on(worker)
         if self._outstanding and not self._closed:
-            self._check = self._loop.call_later(STALL_S, self._look_for_stall)
+            self._check = self._loop.call_later(STALL_S, self.look_for_stall)

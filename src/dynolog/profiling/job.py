@@ -1,6 +1,7 @@
 """Which job a trainer belongs to, and which jobs a text like `90210_2` means (sbatch(1), srun(1))."""
 
 import re
+import sys
 from collections.abc import Mapping
 
 import msgspec
@@ -37,12 +38,16 @@ class JobIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 def job_of(wire_id: int, environment: Mapping[str, str]) -> JobIdentity:
     """The job by a trainer's message and its own environment."""
+
+    def value(key: str) -> str:
+        return sys.intern(environment.get(key, ""))  # the same in every process of a job
+
     return JobIdentity(
         wire_id=wire_id,
-        job_id=environment.get("SLURM_JOB_ID", ""),
-        array_id=environment.get("SLURM_ARRAY_JOB_ID", ""),
-        task=environment.get("SLURM_ARRAY_TASK_ID", ""),
-        step=environment.get("SLURM_STEP_ID", ""),
+        job_id=value("SLURM_JOB_ID"),
+        array_id=value("SLURM_ARRAY_JOB_ID"),
+        task=value("SLURM_ARRAY_TASK_ID"),
+        step=value("SLURM_STEP_ID"),
     )
 
 

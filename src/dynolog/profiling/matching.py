@@ -26,6 +26,10 @@ class Selection(msgspec.Struct):
     ambiguous: int = 0
     busy: int = 0
 
+    def leave_out(self, trainer: Trainer, code: str, error: str) -> None:
+        """Say why a matched trainer is not traced."""
+        self.left_out.append(NotTraced(pid=trainer.pid, host_pid=trainer.host_pid, code=code, error=error))
+
 
 def select(
     trainers: Iterable[Trainer],
@@ -45,8 +49,7 @@ def select(
     for trainer in meant:
         if not may_trace(trainer):
             found.forbidden += 1
-            _leave_out(
-                found,
+            found.leave_out(
                 trainer,
                 "forbidden",
                 f"it belongs to uid {trainer.uid}: only that user, root or a token may trace it",
@@ -56,10 +59,6 @@ def select(
         _free(_workers(allowed, request, found), describe_busy, found), request.process_limit, found
     )
     return found
-
-
-def _leave_out(found: Selection, trainer: Trainer, code: str, error: str) -> None:
-    found.left_out.append(NotTraced(pid=trainer.pid, host_pid=trainer.host_pid, code=code, error=error))
 
 
 # --- pids --------------------------------------------------------------------------------------------------------------
@@ -190,8 +189,7 @@ def _workers(trainers: list[Trainer], request: TraceRequest, found: Selection) -
     workers = []
     for trainer in trainers:
         if trainer.serial in launchers and trainer.host_pid not in named and trainer.pid not in named:
-            _leave_out(
-                found,
+            found.leave_out(
                 trainer,
                 "launcher",
                 "it only starts others, and its trace would be empty: name it in --pids to trace it all the same",
@@ -209,7 +207,7 @@ def _free(trainers: list[Trainer], describe_busy: Callable[[Trainer], str | None
             free.append(trainer)
         else:
             found.busy += 1
-            _leave_out(found, trainer, "busy", busy)
+            found.leave_out(trainer, "busy", busy)
     return free
 
 
@@ -219,8 +217,8 @@ def _within_limit(trainers: list[Trainer], limit: int, found: Selection) -> list
     ancestors = {pid for trainer in trainers if trainer.details for pid in trainer.details.host_ancestors}
     ordered = sorted(trainers, key=lambda trainer: _preference(trainer, ancestors))
     for trainer in ordered[limit:]:
-        _leave_out(
-            found, trainer, "limit", f"the process limit of {limit} was reached: raise --process-limit, 0 means all"
+        found.leave_out(
+            trainer, "limit", f"the process limit of {limit} was reached: raise --process-limit, 0 means all"
         )
     return ordered[:limit]
 

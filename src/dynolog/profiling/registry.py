@@ -7,6 +7,7 @@ by that very process: a reused pid is a new trainer. An unverified one (credenti
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from dynolog.ipc.handler import Sender
 from dynolog.model.clock import Clock
@@ -25,6 +26,30 @@ _MOST_CLAIMED_PIDS = 64
 _UnverifiedKey = tuple[bytes, int, int, int]
 
 
+class ProcessWatch(Protocol):
+    """Says which processes have ended (sources.pidfd.PidfdWatch)."""
+
+    def fileno(self) -> int:
+        """Readable while `gone` has something to say."""
+        ...
+
+    def watch(self, pid: int) -> int:
+        """A token for the process. Raises ProcessLookupError (there is none), SourceUnavailable (it cannot be watched)."""
+        ...
+
+    def forget(self, token: int) -> None:
+        """Watch it no longer."""
+        ...
+
+    def gone(self) -> list[int]:
+        """Tokens of processes that have ended, each once, some at a time."""
+        ...
+
+    def close(self) -> None:
+        """Forget all."""
+        ...
+
+
 class Registry:
     """All trainers. Lives on the socket thread; every method returns at once.
 
@@ -37,8 +62,10 @@ class Registry:
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
         reader: Facts,
+        *,
         on_died: Callable[[Trainer], None],
         on_silent: Callable[[Trainer], None],
+        processes: ProcessWatch | None = None,
     ) -> None:
         self._loop = loop
         self._clock = clock
@@ -56,8 +83,8 @@ class Registry:
         self._sweep: asyncio.TimerHandle | None = None
         self._notices: dict[str, str] = {}
         self.inspector = Inspector(loop, reader, clock, self._on_facts)
-        self._pidfds = PidfdWatch()
-        loop.add_reader(self._pidfds.fileno(), self.collect_deaths)
+        self._processes = processes or PidfdWatch()
+        loop.add_reader(self._processes.fileno(), self.collect_deaths)
 
     def __len__(self) -> int:
         return len(self._by_serial)
@@ -79,8 +106,9 @@ class Registry:
         """The trainer that polls; None for a process that has already ended, or when there is no room."""
         trainer = self._find_or_add(peer, sender, pids[0] if pids else 0)
         if trainer is not None:
-            if trainer.claimed_pids != pids:
-                trainer.claimed_pids = pids[:_MOST_CLAIMED_PIDS]
+            # A verified trainer's ancestors are read from the kernel, so of its claims only its own pid is kept.
+            if trainer.claimed_pids[:1] != pids[:1] or not trainer.verified:
+                trainer.claimed_pids = pids[: 1 if trainer.verified else _MOST_CLAIMED_PIDS]
             self._set_job(trainer, job_id)
             trainer.uid, trainer.gid = peer.uid, peer.gid
             trainer.note_poll(sender.address, self._clock.monotonic_ns())
@@ -159,7 +187,7 @@ class Registry:
 
     def _watch(self, trainer: Trainer) -> bool:
         try:
-            token = self._pidfds.watch(trainer.host_pid)
+            token = self._processes.watch(trainer.host_pid)
         except ProcessLookupError:
             return False
         except SourceUnavailable as error:
@@ -188,7 +216,7 @@ class Registry:
 
     def collect_deaths(self) -> None:
         """Processes that have ended leave now."""
-        while tokens := self._pidfds.gone():
+        while tokens := self._processes.gone():
             for token in tokens:
                 trainer = self._by_token[token]
                 self._remove(trainer)
@@ -214,8 +242,8 @@ class Registry:
         """Forget everybody; nothing is reported."""
         if self._sweep is not None:
             self._sweep.cancel()
-        self._loop.remove_reader(self._pidfds.fileno())
-        self._pidfds.close()
+        self._loop.remove_reader(self._processes.fileno())
+        self._processes.close()
         self.inspector.close()
 
     def _remove(self, trainer: Trainer) -> None:
@@ -225,7 +253,7 @@ class Registry:
             token = self._tokens.pop(trainer.serial, None)
             if token is not None:
                 del self._by_token[token]
-                self._pidfds.forget(token)
+                self._processes.forget(token)
         else:
             del self._unverified[self._keys.pop(trainer.serial)]
         self._leave_gpu(trainer)

@@ -1,6 +1,7 @@
 """A trainer as the daemon knows it: what the kernel says of the sender, what it says of itself, what was read of its process."""
 
 import os
+import sys
 from collections.abc import Mapping
 
 import msgspec
@@ -78,14 +79,14 @@ def details_of(facts: ProcessFacts, wire_job_id: int) -> TrainerDetails:
         inner_ancestors=tuple({pid for ancestor in facts.ancestors for pid in ancestor.namespace_pids[1:]}),
         pid_namespace=facts.pid_namespace,
         net_namespace=facts.net_namespace,
-        name=facts.stat.name,
-        names=tuple(sorted(names - {""})),
+        name=sys.intern(facts.stat.name),  # the same in thousands of trainers
+        names=tuple(sorted(map(sys.intern, names - {""}))),
         command=facts.command,
         job=job_of(wire_job_id, environment),
         rank=_number(environment, "RANK", "SLURM_PROCID"),
         local_rank=_number(environment, "LOCAL_RANK", "SLURM_LOCALID"),
         world_size=_number(environment, "WORLD_SIZE", "SLURM_NTASKS"),
-        trace_dir=environment.get("KINETO_ONDEMAND_TRACE_DIR", ""),
+        trace_dir=sys.intern(environment.get("KINETO_ONDEMAND_TRACE_DIR", "")),
         has_kineto_config="KINETO_CONFIG" in environment,
         holds_gpu=facts.holds_gpu,
         runs_launcher=script in _LAUNCHER_SCRIPTS,
@@ -104,7 +105,8 @@ class Trainer:
     """One registered process. Lives on the socket thread; `details` arrive later, from the inspector.
 
     `host_pid` 0 means unverified: its identity is its address, the pid it claims, and its uid. `claimed_pids` are what it
-    says: itself, then its ancestors. `watched`: its death is seen at once through a pidfd. Times are of the monotonic clock.
+    says: itself, and for unverified ones also its ancestors. `watched`: its death is seen at once through a pidfd. Times are of
+    the monotonic clock.
     """
 
     __slots__ = (

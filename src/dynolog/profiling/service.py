@@ -1,0 +1,292 @@
+"""Trace requests from callers, end to end: match, check, arm, follow, hand out (the TraceService of rpc.services)."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from dynolog.ipc.handler import RequestHandler
+from dynolog.model.capture import CaptureInfo, CaptureState, WrittenTrace
+from dynolog.model.clock import Clock
+from dynolog.model.errors import RequestError
+from dynolog.model.trace_request import Caller, RequestProgress, TraceOutcome, TraceRequest
+from dynolog.model.trainer import TrainerInfo
+from dynolog.profiling.capture_desk import CaptureDesk, MakeFileWatch
+from dynolog.profiling.destinations import Destination
+from dynolog.profiling.estimate import estimate, notes, require_time_enough
+from dynolog.profiling.inspector import Facts
+from dynolog.profiling.job import JobSelector, parse_job
+from dynolog.profiling.kineto_config import KinetoConfig
+from dynolog.profiling.matching import Selection, launchers_among, select
+from dynolog.profiling.no_match import explain
+from dynolog.profiling.off_thread import call_off_thread
+from dynolog.profiling.registry import ProcessWatch
+from dynolog.profiling.trainer import Trainer
+
+CheckDestinations = Callable[[list[Destination]], Awaitable[list[str]]]
+# Trainers whose first poll has just come are looked at before matching, but no look that hangs holds up a request.
+_LOOK_S = 0.5
+_LONGEST_WAIT_S = 60.0
+# Far beyond the processes of a machine; matching runs on the thread that answers trainers.
+_MOST_PIDS = 16384
+
+
+class _Targets(msgspec.Struct, frozen=True):
+    """Who is traced, and into which file each (by serial)."""
+
+    trainers: list[Trainer]
+    paths: dict[int, str]
+
+
+class TraceService:
+    """Lives on the socket thread; what may block is awaited.
+
+    `desk` has the trainers and captures. A dry run does all but arm: its outcome has no `request_id` and no captures, and
+    `triggered` says what would be.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        clock: Clock,
+        reader: Facts,
+        check_destinations: CheckDestinations,
+        make_watch: MakeFileWatch,
+        ipc_enabled: bool,
+        processes: ProcessWatch | None = None,
+    ) -> None:
+        self._clock = clock
+        self._reader = reader
+        self._check_destinations = check_destinations
+        self._ipc_enabled = ipc_enabled
+        self.desk = CaptureDesk(loop, clock, reader, make_watch, processes)
+        self._daemon_uid = os.geteuid()
+
+    @property
+    def ipc_enabled(self) -> bool:
+        """Whether trainers can reach this daemon at all."""
+        return self._ipc_enabled
+
+    @property
+    def handler(self) -> RequestHandler:
+        """What the IPC's endpoints call."""
+        return self.desk
+
+    @property
+    def trainer_count(self) -> int:
+        """How many trainers are registered."""
+        return len(self.desk.registry)
+
+    @property
+    def active_captures(self) -> int:
+        """How many captures are not final."""
+        return self.desk.log.active
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know about trainers and looks at them."""
+        stalled = self.desk.watch.stalled
+        return (*self.desk.registry.notices, *((stalled,) if stalled else ()))
+
+    def close(self) -> None:
+        """Stop; waiters are answered with what is known."""
+        self.desk.close()
+
+    # --- requests ----------------------------------------------------------------------------------------------------
+
+    async def request_traces(self, request: TraceRequest, caller: Caller) -> TraceOutcome:
+        """Match, check and arm.
+
+        Raises RequestError (bad_config, bad_request, start_time) for a request that cannot be carried out at all.
+        """
+        config = KinetoConfig.parse(request.config)
+        job = parse_job(request.job, request.job_id)
+        if len(request.pids) > _MOST_PIDS:
+            raise RequestError(
+                "bad_request",
+                f"{len(request.pids)} pids are too many: at most {_MOST_PIDS}, or none for all of the job",
+            )
+        await self._read_details()
+        found = self._select(request, job, caller)
+        if 0 < request.process_limit < len(found.matched):
+            # Who holds a GPU decides now, and most open theirs after their first poll.
+            await self._look_again(found.matched)
+            found = self._select(request, job, caller)
+        if not found.matched:
+            return self._no_match(request, job, found)
+        require_time_enough(config, found.chosen, self._clock.wall_ns())
+        paths = {trainer.serial: config.final_path(trainer.pid) for trainer in found.chosen}
+        chosen = self._still_free(await self._with_destination(found, paths), found)
+        return self._outcome(request, config, caller, found, _Targets(chosen, paths))
+
+    def _select(self, request: TraceRequest, job: JobSelector, caller: Caller) -> Selection:
+        def may_trace(trainer: Trainer) -> bool:
+            return caller.may_act_for(trainer.uid, self._daemon_uid)
+
+        return select(self.desk.registry, request, job, may_trace, self.desk.busy_with)
+
+    async def _read_details(self) -> None:
+        registry = self.desk.registry
+        unread = {trainer.serial for trainer in registry if not trainer.inspected}
+        if unread:
+            await registry.inspector.wait(unread, _LOOK_S)
+
+    async def _look_again(self, trainers: list[Trainer]) -> None:
+        inspector = self.desk.registry.inspector
+        verified = [trainer for trainer in trainers if trainer.verified]
+        for trainer in verified:
+            inspector.ask(trainer.serial, trainer.host_pid)
+        await inspector.wait({trainer.serial for trainer in verified}, _LOOK_S)
+
+    def _no_match(self, request: TraceRequest, job: JobSelector, found: Selection) -> TraceOutcome:
+        code, reason = explain(
+            request,
+            job,
+            tuple(self.desk.registry),
+            found,
+            ipc_enabled=self._ipc_enabled,
+            is_alive=self._reader.exists,
+        )
+        return TraceOutcome(no_match_code=code, no_match_reason=reason, not_traced=tuple(found.left_out))
+
+    async def _with_destination(self, found: Selection, paths: dict[int, str]) -> list[Trainer]:
+        refusals = await self._check_destinations(
+            [
+                Destination(
+                    host_pid=trainer.host_pid,
+                    pid=trainer.pid,
+                    uid=trainer.uid,
+                    gid=trainer.gid,
+                    trace_dir=trainer.details.trace_dir if trainer.details else "",
+                    path=paths[trainer.serial],
+                )
+                for trainer in found.chosen
+            ]
+        )
+        allowed = []
+        for trainer, refusal in zip(found.chosen, refusals, strict=True):
+            if refusal:
+                found.leave_out(trainer, "path", refusal)
+            else:
+                allowed.append(trainer)
+        return allowed
+
+    def _still_free(self, trainers: list[Trainer], found: Selection) -> list[Trainer]:
+        # Meanwhile trainers may have gone, and another request may have come.
+        free = []
+        for trainer in trainers:
+            busy = self.desk.busy_with(trainer)
+            if trainer not in self.desk.registry:
+                found.leave_out(trainer, "gone", "it has just ended")
+            elif busy is not None:
+                found.busy += 1
+                found.leave_out(trainer, "busy", busy)
+            else:
+                free.append(trainer)
+        return free
+
+    def _outcome(
+        self, request: TraceRequest, config: KinetoConfig, caller: Caller, found: Selection, targets: _Targets
+    ) -> TraceOutcome:
+        chosen = targets.trainers
+        now_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
+        estimates = [estimate(trainer, config, now_ns, wall_ns) for trainer in chosen]
+        said = [*config.warnings, *notes(config, chosen, estimates), *_warnings(targets, config)]
+        if request.dry_run:
+            said.append("dry run: nothing was triggered")
+        request_id = ""
+        captures: tuple[CaptureInfo, ...] = ()
+        if chosen and not request.dry_run:
+            logged = self.desk.new_request()
+            request_id = logged.id
+            asked_by = describe(caller)
+            captures = tuple(
+                self.desk.arm(
+                    logged, trainer, targets.paths[trainer.serial], config, asked_by=asked_by, expected_s=entry.total_s
+                ).info()
+                for trainer, entry in zip(chosen, estimates, strict=True)
+            )
+        return TraceOutcome(
+            request_id=request_id,
+            matched=tuple(trainer.pid for trainer in found.matched),
+            triggered=tuple(trainer.pid for trainer in chosen),
+            busy=found.busy,
+            captures=captures,
+            not_traced=tuple(found.left_out),
+            notes=tuple(said),
+            expected_s=max((entry.total_s for entry in estimates), default=0.0),
+        )
+
+    # --- following ---------------------------------------------------------------------------------------------------
+
+    def trainers(self) -> tuple[TrainerInfo, ...]:
+        """All registered trainers, first come first."""
+        registered = list(self.desk.registry)
+        launchers = launchers_among(registered)
+        now_ns = self._clock.monotonic_ns()
+        return tuple(trainer.info(now_ns, launcher=trainer.serial in launchers) for trainer in registered)
+
+    def progress(self, request_id: str) -> tuple[RequestProgress, ...]:
+        """One request's captures, or all that are remembered for "". Raises RequestError("not_found")."""
+        if request_id:
+            return (self.desk.log.request(request_id).progress(),)
+        return tuple(request.progress() for request in self.desk.log)
+
+    async def wait(self, request_id: str, seen_version: int, timeout_s: float) -> RequestProgress:
+        """Returns at the first change after `seen_version`, at once when done, or as it stands after `timeout_s` (at most 60)."""
+        request = self.desk.log.request(request_id)
+        await request.wait(seen_version, min(max(timeout_s, 0.0), _LONGEST_WAIT_S))
+        return request.progress()
+
+    async def open_written(self, capture_id: str, caller: Caller) -> WrittenTrace:
+        """Open the file of a written capture, beneath the trainer's root. Raises RequestError (not_found, not_written, forbidden)."""
+        capture = self.desk.log.capture(capture_id)
+        if not caller.may_act_for(capture.subject.uid, self._daemon_uid):
+            raise RequestError(
+                "forbidden",
+                f"the trace belongs to uid {capture.subject.uid}: fetch it as that user, as root, or with a token",
+            )
+        if capture.state is not CaptureState.WRITTEN or capture.file is None:
+            raise RequestError(
+                "not_written", f"capture {capture.id} is {capture.state}: {capture.reason or 'wait for its file'}"
+            )
+        try:
+            fd = await call_off_thread(lambda: self.desk.watch.open(capture_id), discard=os.close)
+        except OSError as error:
+            raise RequestError(
+                "not_found", f"{capture.path} cannot be opened any more: {error.strerror or error}"
+            ) from error
+        return WrittenTrace(
+            capture=capture.info(), fd=fd, size_bytes=capture.file.size_bytes, sha256=capture.file.sha256
+        )
+
+
+def describe(caller: Caller) -> str:
+    """Who asks, as others are told: `uid 1000`, or the address of a remote caller."""
+    if caller.uid is not None:
+        return f"uid {caller.uid}"
+    return caller.address or f"an unknown user ({caller.transport})"
+
+
+def _warnings(targets: _Targets, config: KinetoConfig) -> list[str]:
+    said = []
+    chosen = targets.trainers
+    unverified = sum(not trainer.verified for trainer in chosen)
+    if unverified:
+        said.append(
+            f"the pids of {unverified} trainers are only what they say themselves, because the daemon cannot see their pid namespace: "
+            "their files cannot be followed; run the daemon in the host's pid namespace"
+        )
+    paths = Counter(targets.paths[trainer.serial] for trainer in chosen if trainer.verified)
+    shared = sorted(path for path, trainers in paths.items() if trainers > 1)
+    if shared and not config.one_file_for_all:
+        said.append(
+            f"several containers write {', '.join(shared[:3])}: if they share that directory, the last one wins"
+        )
+    waiting = sum(not trainer.ready for trainer in chosen)
+    if waiting:
+        said.append(f"{waiting} of the trainers are profiling now; the config is held until they are done")
+    return said
