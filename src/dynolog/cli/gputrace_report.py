@@ -77,7 +77,7 @@ def print_outcome(answer: Answer, config: KinetoConfig, *, dry_run: bool) -> Non
     _print_left_out(reply)
     for note in reply.notes:
         print(printable(f"note: {note}"))
-    if reply.expected_s and reply.activityProfilersTriggered:
+    if reply.expected_s and reply.activityProfilersTriggered and not reply.notes:
         print(f"Expected to take about {duration(reply.expected_s)}")
 
 

@@ -63,7 +63,13 @@ def draw(captures: Iterable[CaptureInfo], now_wall_ns: int, max_lines: int) -> R
             Text(whose(capture)),
             Text("empty" if is_empty(capture) else str(capture.state), style=_STYLES[capture.state]),
             Text("" if time_s is None else duration(time_s), justify="right"),
-            ProgressBar(total=1.0, completed=fraction(capture, time_s), width=24),
+            ProgressBar(
+                total=1.0,
+                completed=fraction(capture, time_s),
+                width=24,
+                complete_style="cyan",  # rich's own colours turn grey on a terminal with sixteen
+                finished_style=_STYLES[capture.state],
+            ),
             Text(printable(_remark(capture, time_s)), overflow="ellipsis", no_wrap=True),
         )
     return Group(grid, Text(summary(ordered), style="dim"))

@@ -1,5 +1,6 @@
 """Following a request to its end, through outages, and what Ctrl-C says."""
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from dynolog.cli import follow
 from dynolog.cli.exit_codes import CommandError, Interrupted
 from dynolog.cli.follow import Follower
-from dynolog.cli.progress_views import LinesView, NoView
+from dynolog.cli.progress_views import LinesView, NoView, choose_view
 from dynolog.model.capture import CaptureState, Transition
 from dynolog.model.errors import RequestError
 from dynolog.model.trace_request import RequestProgress
@@ -102,6 +103,13 @@ def test_ctrl_c_says_what_goes_on_and_how_to_follow_it(script: Callable[..., Scr
     assert interrupted.value.exit_code == 130
     assert "request r1 goes on in the daemon (1 pending)" in str(interrupted.value)
     assert "`dyno --port 99 trace r1`" in str(interrupted.value)
+
+
+def test_without_rich_a_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setitem(sys.modules, "dynolog.cli.live_view", None)
+    assert isinstance(choose_view(as_json=False, clock_offset_ns=0), LinesView)
+    assert isinstance(choose_view(as_json=True, clock_offset_ns=0), NoView)
 
 
 def test_lines_appear_once_for_each_change(capsys: pytest.CaptureFixture[str]) -> None:
