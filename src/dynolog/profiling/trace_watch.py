@@ -1,0 +1,298 @@
+"""Follows the files of captures, from the first temporary one to the checked final one, on a thread of its own."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from dynolog.profiling.check_process import CheckFailed, CheckProcess
+from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingThere, Observation, TemporarySeen
+from dynolog.profiling.pinned_roots import Identity, PinnedRoot, PinnedRoots, filesystem_uid, refusal
+from dynolog.sources.beneath import open_beneath
+
+INTERVAL_S = 0.2
+# However many captures there are, looking after them takes at most a twentieth of one CPU.
+_IDLE_SHARE = 20
+MOST_CHECKS = 2
+# What is there at a first look that comes this soon was there before the trainer could write anything.
+_PROMPT_NS = 1_000_000_000
+STALLED_S = 5.0
+# Files are stamped with the time of the last timer interrupt.
+_CLOCK_TICK_NS = 10_000_000
+
+
+class _Watched:
+    """One capture that is looked after."""
+
+    def __init__(self, capture_id: str, host_pid: int, paths: Sequence[str], root: PinnedRoot | None) -> None:
+        self.id = capture_id
+        self.host_pid = host_pid
+        self.paths = tuple(paths)
+        self.root = root
+        self.begun_ns = time.time_ns()
+        self.uid: int | None = None
+        # What had the names before the capture began, by name.
+        self.stale: dict[str, Identity] | None = None
+        self.temporary_bytes = -1
+        self.path = ""
+        self.host_path = ""
+        self.found: Identity | None = None
+        self.check: CheckProcess | None = None
+        self.last_look = False
+        self.done = False
+        self.checked = False
+
+
+class TraceWatch:
+    """Reports what is seen to `on_observation(capture_id, observation)`, on `loop`.
+
+    The thread runs only while a capture is watched. A file counts from when it has its final name (libkineto renames it when it is whole)
+    and is not the one that had that name before; it is then checked by a child process. A disk that hangs holds up this thread alone:
+    `stalled` says so.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_observation: Callable[[str, Observation], None]) -> None:
+        self._loop = loop
+        self._on_observation = on_observation
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._roots = PinnedRoots()
+        self._watched: dict[str, _Watched] = {}
+        self._looking: _Watched | None = None
+        self._looking_since = 0.0
+        self._checks = 0
+        # Checks that nobody waits for any more; the thread sees their processes to the end.
+        self._ending: list[CheckProcess] = []
+
+    # --- called on the loop; none of these waits for a disk ------------------------------------------------------------
+
+    def watch(self, capture_id: str, host_pid: int, candidate_paths: Sequence[str]) -> None:
+        """Begin to look for any of `candidate_paths` (final names, as the trainer sees them) of process `host_pid`."""
+        self.forget(capture_id)
+        with self._lock:
+            try:
+                root = self._roots.pin(host_pid)
+            except OSError:
+                root = None  # it has gone, or is not ours to look at: nothing will be seen
+            self._watched[capture_id] = _Watched(capture_id, host_pid, candidate_paths, root)
+            self._start()
+
+    def look_last(self, capture_id: str) -> None:
+        """The process has ended: look once more, and report NothingThere when no new file has a final name."""
+        with self._lock:
+            if watched := self._watched.get(capture_id):
+                watched.last_look = True
+                self._start()
+
+    def forget(self, capture_id: str) -> None:
+        """End; an unknown id is ignored."""
+        with self._lock:
+            watched = self._watched.pop(capture_id, None)
+            # While the thread looks after it, the thread ends it.
+            if watched and watched is not self._looking:
+                self._end(watched)
+
+    def close(self) -> None:
+        """Forget all."""
+        for capture_id in list(self._watched):
+            self.forget(capture_id)
+        self._wake.set()
+
+    @property
+    def stalled(self) -> str:
+        """A sentence when the thread has been stuck on one capture for more than 5 s, else ""."""
+        with self._lock:
+            looking = self._looking
+            stuck_s = time.monotonic() - self._looking_since
+        if looking is None or stuck_s < STALLED_S:
+            return ""
+        return f"trace files are not being followed: {looking.paths[0]} of process {looking.host_pid} has not answered for {stuck_s:.0f} s"
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="trace-watch", daemon=True)
+            self._thread.start()
+        self._wake.set()
+
+    # --- called on any thread ------------------------------------------------------------------------------------------
+
+    def open(self, capture_id: str) -> int:
+        """A descriptor of the file that was checked, for the caller to close. Blocks.
+
+        Raises OSError: ENOENT when nothing was checked or the name is gone, ESTALE when it is not the same file any more.
+        """
+        with self._lock:
+            watched = self._watched.get(capture_id)
+            if watched is None or not watched.checked:
+                raise FileNotFoundError(errno.ENOENT, "no file of this capture was checked", capture_id)
+            # Links in the host's name of it may lead anywhere: it is the comparison below that counts.
+            path = watched.path if watched.root else watched.host_path
+            root_fd = os.dup(watched.root.fd) if watched.root else os.open("/", os.O_PATH | os.O_CLOEXEC)
+        try:
+            fd = open_beneath(root_fd, path, os.O_RDONLY)
+        finally:
+            os.close(root_fd)
+        info = os.fstat(fd)
+        if Identity.of(info) != watched.found or refusal(info, watched.uid):
+            os.close(fd)
+            raise OSError(errno.ESTALE, "the file has changed since it was checked", watched.path)
+        return fd
+
+    # --- the thread ----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            began = time.monotonic()
+            with self._lock:
+                active = [watched for watched in self._watched.values() if not watched.done]
+                self._ending = [check for check in self._ending if not check.is_reaped]
+                if not active and not self._ending:
+                    self._thread = None
+                    return
+            for watched in active:
+                self._look_after(watched)
+            self._wake.wait(max(INTERVAL_S, (time.monotonic() - began) * _IDLE_SHARE))
+
+    def _look_after(self, watched: _Watched) -> None:
+        with self._lock:
+            if self._watched.get(watched.id) is not watched:
+                return
+            self._looking = watched
+            self._looking_since = time.monotonic()
+        try:
+            if watched.found is None:
+                self._look(watched)
+            if watched.found is not None:
+                self._check(watched)
+        except Exception as error:  # noqa: BLE001 - the boundary of the thread: it is reported as the end of this capture alone
+            self._refuse(
+                watched, watched.path or watched.paths[0], f"following it failed ({type(error).__name__}: {error})"
+            )
+        finally:
+            with self._lock:
+                self._looking = None
+                if self._watched.get(watched.id) is not watched:
+                    self._end(watched)
+
+    def _look(self, watched: _Watched) -> None:
+        last = watched.last_look  # before looking: a file that comes after it is not missed
+        if watched.stale is None:
+            watched.uid = filesystem_uid(watched.host_pid)
+            watched.stale = self._stale(watched)
+        for path in watched.paths:
+            info = watched.root.look(path) if watched.root else None
+            if info is not None and watched.stale.get(path) != Identity.of(info):
+                self._found(watched, path, info)
+                return
+        self._look_for_temporary(watched)
+        if last:
+            watched.done = True
+            self._report(watched, NothingThere())
+
+    def _stale(self, watched: _Watched) -> dict[str, Identity]:
+        """What already has one of the names. At a first look that comes late only what has not changed since the begin."""
+        prompt = time.time_ns() - watched.begun_ns < _PROMPT_NS
+        stale: dict[str, Identity] = {}
+        for path in (*watched.paths, *(path + ".tmp" for path in watched.paths)):
+            info = watched.root.look(path) if watched.root else None
+            if info is not None and (prompt or info.st_ctime_ns < watched.begun_ns - _CLOCK_TICK_NS):
+                stale[path] = Identity.of(info)
+        return stale
+
+    def _look_for_temporary(self, watched: _Watched) -> None:
+        assert watched.stale is not None
+        for path in watched.paths:
+            info = watched.root.look(path + ".tmp") if watched.root else None
+            if info is None or watched.stale.get(path + ".tmp") == Identity.of(info):
+                continue
+            if info.st_size != watched.temporary_bytes:
+                watched.temporary_bytes = info.st_size
+                self._report(watched, TemporarySeen(info.st_size))
+            return
+
+    def _found(self, watched: _Watched, path: str, info: os.stat_result) -> None:
+        assert watched.root is not None
+        watched.path = path
+        if reason := refusal(info, watched.uid):
+            self._refuse(watched, path, reason)
+            return
+        watched.found = Identity.of(info)
+        watched.host_path = watched.root.host_path(watched.host_pid, path, watched.found)
+        self._report(watched, FinalSeen(path, watched.host_path, info.st_size))
+
+    def _check(self, watched: _Watched) -> None:
+        try:
+            if watched.check is None:
+                if self._checks < MOST_CHECKS:
+                    check = self._start_check(watched)
+                    with self._lock:
+                        watched.check = check
+                        self._checks += 1
+                return
+            file = watched.check.poll()
+        except OSError as error:
+            self._refuse(watched, watched.path, f"it cannot be read: {error.strerror or error}")
+        except CheckFailed as failed:
+            with self._lock:
+                self._over(watched)
+            self._refuse(watched, watched.path, str(failed))
+        else:
+            if file is not None:
+                with self._lock:
+                    self._over(watched)
+                    # A file that the host has a name for needs the trainer's mounts no longer, and they may be in somebody's way.
+                    if watched.host_path and watched.host_path != f"/proc/{watched.host_pid}/root{watched.path}":
+                        self._release_root(watched)
+                watched.checked = watched.done = True
+                self._report(watched, Checked(file, watched.path, watched.host_path))
+
+    def _start_check(self, watched: _Watched) -> CheckProcess:
+        assert watched.root is not None
+        fd = open_beneath(watched.root.fd, watched.path, os.O_RDONLY)
+        try:
+            info = os.fstat(fd)
+            if reason := refusal(info, watched.uid):
+                raise CheckFailed(reason)
+            # It may have been replaced since it was seen: what is checked is what counts.
+            watched.found = Identity.of(info)
+            return CheckProcess(fd)
+        finally:
+            os.close(fd)
+
+    def _over(self, watched: _Watched) -> None:
+        """The check of a capture has an answer, or nobody wants it any more; under the lock."""
+        if (check := watched.check) is not None:
+            watched.check = None
+            self._checks -= 1
+            if not check.is_reaped:
+                check.abandon()
+                self._ending.append(check)
+
+    def _refuse(self, watched: _Watched, path: str, reason: str) -> None:
+        watched.done = True
+        self._report(watched, Invalid(path, reason))
+
+    def _end(self, watched: _Watched) -> None:
+        """Let go of all that a capture holds; under the lock."""
+        self._over(watched)
+        self._release_root(watched)
+
+    def _release_root(self, watched: _Watched) -> None:
+        if watched.root is not None:
+            self._roots.release(watched.root)
+            watched.root = None
+
+    def _report(self, watched: _Watched, observation: Observation) -> None:
+        # The loop is closed when the daemon has stopped: nobody wants to know any more.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._deliver, watched.id, watched, observation)
+
+    def _deliver(self, capture_id: str, watched: _Watched, observation: Observation) -> None:
+        # On the loop: what was forgotten meanwhile is not reported.
+        if self._watched.get(capture_id) is watched:
+            self._on_observation(capture_id, observation)
