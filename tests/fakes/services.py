@@ -114,14 +114,18 @@ class FakeTraceService:
         path = self.files.get(capture_id)
         if path is None:
             raise RequestError("not_found", f"no capture {capture_id} is remembered")
-        with open(path, "rb") as file:
-            content = file.read()
-        return WrittenTrace(
-            capture=capture(id=capture_id, path=path, state=CaptureState.WRITTEN),
-            fd=os.open(path, os.O_RDONLY | os.O_CLOEXEC),
-            size_bytes=len(content),
-            sha256=hashlib.sha256(content).hexdigest(),
-        )
+        return await asyncio.to_thread(_open_written, capture_id, path)
+
+
+def _open_written(capture_id: str, path: str) -> WrittenTrace:
+    with open(path, "rb") as file:
+        content = file.read()
+    return WrittenTrace(
+        capture=capture(id=capture_id, path=path, state=CaptureState.WRITTEN),
+        fd=os.open(path, os.O_RDONLY | os.O_CLOEXEC),
+        size_bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
 
 
 class FakeMetricsService:

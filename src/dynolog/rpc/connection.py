@@ -38,9 +38,20 @@ class Connection:
     """Its socket, its phase, and what it holds. Created for an accepted non-blocking socket; `start` does the rest."""
 
     __slots__ = (
-        "_descriptor", "_discarded_bytes", "_out", "_reader", "_reading", "_sock", "_table", "_task", "_writable", "_writing",
-        "half_closed", "phase",
-    )  # fmt: skip
+        "_descriptor",
+        "_discarded_bytes",
+        "_more_comes",
+        "_out",
+        "_reader",
+        "_reading",
+        "_sock",
+        "_table",
+        "_task",
+        "_writable",
+        "_writing",
+        "half_closed",
+        "phase",
+    )
 
     def __init__(self, table: "ConnectionTable", sock: socket.socket) -> None:
         self._table = table
@@ -53,6 +64,7 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._discarded_bytes = 0
+        self._more_comes = False
         self.half_closed = False
         self.phase = Phase.NEW
 
@@ -129,6 +141,7 @@ class Connection:
             body = self._reader.feed(data)
         except FrameRefused as error:
             self._table.refused_frames += 1
+            self._more_comes = True
             self._reply(failed("bad_frame", str(error)))
             return
         if body is not None:
@@ -245,7 +258,7 @@ class Connection:
 
     def _linger(self) -> None:
         """End at once when nothing unread is there, else after the client has seen the end of the reply."""
-        if self._reader.extra_bytes == 0 and self.phase is not Phase.CLOSED:
+        if not (self._more_comes or self._reader.extra_bytes) and self.phase is not Phase.CLOSED:
             try:
                 unread = self._sock.recv(RECEIVE_BYTES)
             except (BlockingIOError, InterruptedError):

@@ -35,7 +35,10 @@ class ConnectionTable:
         self.refused_frames = 0
         self.evicted = 0
         self._max_connections = max_connections
+        # Clients that wait for long must not take every place: the next getStatus needs one to arrive in.
+        self._max_working = max(max_connections - max(max_connections // 8, 1), 1)
         self._all: set[Connection] = set()
+        self._working: dict[Connection, None] = {}
         self.receiving: DeadlineQueue[Connection] = DeadlineQueue(loop, request_timeout_s, Connection.expire)
         self.sending: DeadlineQueue[Connection] = DeadlineQueue(loop, self.SEND_TIMEOUT_S, Connection.expire)
         self.lingering: DeadlineQueue[Connection] = DeadlineQueue(loop, self.LINGER_S, Connection.expire)
@@ -45,38 +48,43 @@ class ConnectionTable:
 
     def moved(self, connection: Connection) -> None:
         """A connection entered a phase: its time begins. May close another, or this one when there is no room."""
-        self.receiving.discard(connection)
-        self.sending.discard(connection)
+        self._leave_phase(connection)
         match connection.phase:
             case Phase.RECEIVING:
                 self.receiving.add(connection)
+            case Phase.WORKING:
+                self._working[connection] = None
             case Phase.SENDING:
                 self.sending.add(connection)
             case Phase.LINGERING:
                 self.lingering.add(connection)
-        if connection not in self._all:
-            self._all.add(connection)
-            if len(self._all) > self._max_connections:
-                self.make_room(connection)
+        self._all.add(connection)
+        if len(self._working) > self._max_working and connection.phase is Phase.WORKING:
+            self._evict(self._deaf(connection) or connection, connection)
+        elif len(self._all) > self._max_connections:
+            self.make_room(connection)
 
     def make_room(self, newest: Connection | None = None) -> bool:
         """Close the one that loses least: one that has its reply, else the oldest without a complete request, else one whose
         client has stopped listening, else the newest. False when there was none to close.
         """
-        victim = self.lingering.oldest()
-        if victim is None or victim is newest:
-            victim = self.receiving.oldest()
-        if victim is None or victim is newest:
-            victim = next((one for one in self._all if one.half_closed and one is not newest), newest)
+        candidates = (self.lingering.oldest(), self.receiving.oldest(), self._deaf(newest))
+        victim = next((one for one in candidates if one is not None and one is not newest), newest)
         if victim is None:
             return False
+        self._evict(victim, newest)
+        return True
+
+    def _deaf(self, newest: Connection | None) -> Connection | None:
+        return next((one for one in self._working if one.half_closed and one is not newest), None)
+
+    def _evict(self, victim: Connection, newest: Connection | None) -> None:
         self.evicted += 1
         # A refusal may only go where no part of another reply has gone.
         if victim.phase is Phase.RECEIVING or (victim is newest and victim.phase is Phase.WORKING):
             victim.refuse("overloaded", "the daemon has too many connections: try again")
         else:
             victim.close()
-        return True
 
     def grew(self, connection: Connection) -> None:
         """A connection holds more than before. When all hold too much, the greediest go first."""
@@ -92,9 +100,13 @@ class ConnectionTable:
     def forget(self, connection: Connection) -> None:
         """A connection ended."""
         self._all.discard(connection)
+        self._leave_phase(connection)
+
+    def _leave_phase(self, connection: Connection) -> None:
         self.receiving.discard(connection)
         self.sending.discard(connection)
         self.lingering.discard(connection)
+        self._working.pop(connection, None)
 
     async def close(self) -> None:
         """End all of them."""

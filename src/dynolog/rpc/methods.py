@@ -1,6 +1,8 @@
 """From a request's bytes to its reply: decoding, the functions, and how what goes wrong is said."""
 
+import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -235,7 +237,13 @@ class Methods:
     async def _fetch_trace(self, request: FetchTrace, caller: Caller) -> Fetch:
         if request.offset < 0:
             raise RequestError("bad_request", f"the offset is {request.offset}: it must not be negative")
-        trace = await self._services.traces.open_written(request.capture_id, caller)
+        opening = asyncio.ensure_future(self._services.traces.open_written(request.capture_id, caller))
+        try:
+            trace = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            # The client left while the file was being opened: nobody else would close it.
+            opening.add_done_callback(_close_unwanted)
+            raise
         return Fetch(trace, request.offset)
 
     async def _dcgm_profiling(self, request: DcgmProfPause | DcgmProfResume, caller: Caller) -> bytes:
@@ -245,6 +253,11 @@ class Methods:
             caller.address,
         )
         return _encode(BoolReply(status=False))
+
+
+def _close_unwanted(opening: asyncio.Future[WrittenTrace]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        os.close(opening.result().fd)
 
 
 def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:

@@ -78,8 +78,8 @@ def _ask(family: int, flags: int, states: int, identity: bytes) -> list[TcpSocke
     found: list[TcpSocket] = []
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG) as netlink:
-            # The kernel answers inside send(2), so nothing here waits; the timeout is for a kernel that does not.
-            netlink.settimeout(1.0)
+            # The kernel answers one question inside send(2), so nothing waits, which the socket thread relies on.
+            netlink.settimeout(1.0 if flags & _NLM_F_DUMP else 0.0)
             netlink.send(message)
             while not parse(netlink.recv(1 << 16), found) and flags & _NLM_F_DUMP:
                 pass

@@ -1,0 +1,189 @@
+"""Tokens: right, wrong, replayed, expired; and who refused callers are."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynolog.model.errors import RequestError
+from dynolog.model.trace_request import Transport
+from dynolog.rpc.auth import Gate, Nonces, RefusalLog, Token
+from dynolog.rpc.file_threads import FileThreads
+from dynolog.rpc.messages import Authenticated
+from dynolog.rpc.origin import Origin
+from dynolog.rpc.token import TokenFileError, read_token, sign
+
+NOW_NS = 1_700_000_000_000_000_000
+REMOTE = Origin(transport=Transport.REMOTE, who="10.0.0.9 port 4", peer=("10.0.0.9", 4), own=("10.0.0.1", 1778))
+SECRET = b"correct horse battery staple"
+
+
+class FixedClock:
+    def __init__(self) -> None:
+        self.ns = NOW_NS
+
+    def monotonic_ns(self) -> int:
+        return self.ns
+
+    def wall_ns(self) -> int:
+        return self.ns
+
+
+class Guard:
+    """A gate with a token file, and a loop to ask it on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.clock = FixedClock()
+        self.write(SECRET)
+
+    def write(self, token: bytes, mode: int = 0o600) -> None:
+        self.path.write_bytes(token + b"\n")
+        self.path.chmod(mode)
+
+    def check(self, *signed: bytes) -> None:
+        async def all_of_them() -> None:
+            gate = Gate(FileThreads(asyncio.get_running_loop()), self.clock, Token(str(self.path)), open_to_all=False)
+            for one in signed:
+                await gate.check(msgspec.json.decode(one, type=Authenticated), REMOTE)
+
+        run(all_of_them())
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(coroutine)
+
+
+@pytest.fixture
+def guard(tmp_path: Path) -> Guard:
+    return Guard(tmp_path / "token")
+
+
+def refusal(guard: Guard, *signed: bytes) -> str:
+    with pytest.raises(RequestError) as caught:
+        guard.check(*signed)
+    return caught.value.code
+
+
+def test_a_right_signature_is_accepted(guard: Guard) -> None:
+    guard.check(sign(SECRET, b'{"fn":"listProcesses"}', NOW_NS))
+
+
+def test_the_secret_does_not_travel(guard: Guard) -> None:
+    assert SECRET not in sign(SECRET, b"{}", NOW_NS)
+
+
+def test_a_wrong_token_is_refused(guard: Guard) -> None:
+    assert refusal(guard, sign(b"another secret that is long", b"{}", NOW_NS)) == "unauthenticated"
+
+
+@pytest.mark.parametrize(
+    "change", [{"request": "{ }"}, {"time_ms": 1_700_000_000_001}, {"nonce": "f" * 32}, {"mac": "é"}]
+)
+def test_anything_changed_is_refused(guard: Guard, change: dict[str, Any]) -> None:
+    signed = msgspec.json.decode(sign(SECRET, b"{}", NOW_NS), type=Authenticated)
+    assert refusal(guard, msgspec.json.encode(msgspec.structs.replace(signed, **change))) == "unauthenticated"
+
+
+def test_a_replayed_request_is_refused(guard: Guard) -> None:
+    signed = sign(SECRET, b"{}", NOW_NS)
+    assert refusal(guard, signed, signed) == "replayed"
+    guard.check(sign(SECRET, b"{}", NOW_NS), sign(SECRET, b"{}", NOW_NS))
+
+
+@pytest.mark.parametrize("off_s", [-61, 61])
+def test_a_request_signed_too_long_ago_or_ahead_is_refused(guard: Guard, off_s: int) -> None:
+    assert refusal(guard, sign(SECRET, b"{}", NOW_NS + off_s * 10**9)) == "expired"
+    guard.check(sign(SECRET, b"{}", NOW_NS + (off_s // 2) * 10**9))
+
+
+def test_the_file_is_read_again_when_it_changes(guard: Guard) -> None:
+    token = Token(str(guard.path))
+    assert token.value() == SECRET
+    guard.write(b"a new secret, a new secret")
+    assert token.value() == b"a new secret, a new secret"
+    guard.path.unlink()
+    with pytest.raises(TokenFileError):
+        token.value()
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "says"),
+    [
+        (SECRET, 0o640, "chmod 600"),
+        (SECRET, 0o604, "chmod 600"),
+        (b"short", 0o600, "5 bytes"),
+        (b"", 0o600, "0 bytes"),
+        (b"x" * 5000, 0o600, "16 to"),
+    ],
+)
+def test_an_unfit_token_file_is_refused_with_what_to_do(guard: Guard, content: bytes, mode: int, says: str) -> None:
+    guard.write(content, mode)
+    with pytest.raises(TokenFileError, match=says):
+        read_token(str(guard.path))
+    assert refusal(guard, sign(SECRET, b"{}", NOW_NS)) == "unauthenticated"
+
+
+def test_a_missing_token_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(TokenFileError, match="No such file"):
+        read_token(str(tmp_path / "none"))
+    with pytest.raises(TokenFileError, match="cannot be read"):
+        read_token(str(tmp_path))
+
+
+def test_without_a_token_file_no_signature_can_be_right() -> None:
+    async def check() -> None:
+        gate = Gate(FileThreads(asyncio.get_running_loop()), FixedClock(), None, open_to_all=False)
+        with pytest.raises(RequestError, match="no --rpc_token_file"):
+            await gate.check(msgspec.json.decode(sign(SECRET, b"{}", NOW_NS), type=Authenticated), REMOTE)
+
+    run(check())
+
+
+def test_nonces_are_bounded_and_never_forgotten_too_early() -> None:
+    nonces = Nonces(window_ms=1000, limit=2)
+    nonces.take("a", 0, 0)
+    nonces.take("b", 900, 900)
+    with pytest.raises(RequestError, match="too many"):
+        nonces.take("c", 950, 950)
+    nonces.take("c", 1500, 1500)
+    with pytest.raises(RequestError, match="already"):
+        nonces.take("b", 900, 1500)
+    assert len(nonces) == 2
+
+
+def test_each_refusal_is_logged_once_with_who(caplog: pytest.LogCaptureFixture) -> None:
+    refusals = RefusalLog()
+    for _ in range(5):
+        refusals.add(REMOTE, "listProcesses", RequestError("unauthenticated", "sign it"))
+    refusals.add(REMOTE, "fetchTrace", RequestError("unauthenticated", "sign it"))
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(said) == 2
+    assert "10.0.0.9" in said[0]
+
+
+def test_repeated_refusals_are_counted_when_logged_again(caplog: pytest.LogCaptureFixture) -> None:
+    refusals = RefusalLog(every_s=0.0)
+    refusals.add(REMOTE, "f", RequestError("c", "s"))
+    refusals.add(REMOTE, "f", RequestError("c", "s"))
+    assert len(caplog.records) == 2
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/uid_map"), reason="this kernel has no user namespaces")
+def test_in_a_partial_user_namespace_the_overflow_uid_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There every uid from outside looks like 65534: two users must not be taken for one."""
+
+    async def callers() -> None:
+        origin = Origin(transport=Transport.UNIX, who="pid 1 of uid 65534", uid=65534)
+        gate = Gate(FileThreads(asyncio.get_running_loop()), FixedClock(), None, open_to_all=False)
+        gate._uids_are_whole = True
+        assert (await gate.caller(origin, authenticated=False)).uid == 65534
+        gate._uids_are_whole = False
+        assert (await gate.caller(origin, authenticated=False)).uid is None
+
+    run(callers())

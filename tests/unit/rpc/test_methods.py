@@ -1,0 +1,253 @@
+"""Requests and their replies, as bytes."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynolog.model.clock import SystemClock
+from dynolog.model.errors import RequestError
+from dynolog.model.trace_request import NotTraced, TraceOutcome, Transport
+from dynolog.rpc.auth import Gate
+from dynolog.rpc.file_threads import FileThreads
+from dynolog.rpc.messages import ProcessesReply
+from dynolog.rpc.methods import FUNCTIONS, MAX_PIDS, Fetch, Methods
+from dynolog.rpc.origin import Origin
+from fakes.services import FakeServices, capture, trainer
+
+UNIX = Origin(transport=Transport.UNIX, who="pid 9 of uid 1000", uid=1000)
+REMOTE = Origin(transport=Transport.REMOTE, who="10.0.0.9 port 4", peer=("10.0.0.9", 4), own=("10.0.0.1", 1778))
+
+
+class Asked:
+    """Methods on fakes, and one loop to run them on."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.fakes = FakeServices()
+        self.methods = self.make(open_to_all=False)
+
+    def make(self, open_to_all: bool) -> Methods:
+        gate = Gate(FileThreads(self.loop), SystemClock(), None, open_to_all)
+        return Methods(self.fakes.services, gate, SystemClock())
+
+    def raw(self, body: bytes, origin: Origin = UNIX, methods: Methods | None = None) -> bytes | Fetch:
+        answer = (methods or self.methods).answer(body, lambda: origin)
+        return self.loop.run_until_complete(answer) if inspect.iscoroutine(answer) else answer  # type: ignore[return-value]
+
+    def __call__(self, fn: str, origin: Origin = UNIX, **arguments: Any) -> Any:
+        answer = self.raw(json.dumps({"fn": fn, **arguments}).encode(), origin)
+        assert isinstance(answer, bytes)
+        return json.loads(answer)
+
+
+@pytest.fixture
+def ask() -> Iterator[Asked]:
+    asked = Asked()
+    yield asked
+    asked.loop.close()
+
+
+def test_plain_status_is_exactly_the_original_one(ask: Asked) -> None:
+    assert ask.raw(b'{"fn":"getStatus"}') == b'{"status":1}'
+    ask.fakes.status.status = 0
+    assert ask.raw(b'{"fn":"getStatus"}') == b'{"status":0}'
+
+
+def test_status_gives_time_and_everything_only_when_asked(ask: Asked) -> None:
+    assert set(ask("getStatus", time=True)) == {"status", "wall_ns"}
+    assert ask("getStatus", verbose=True)["daemon"]["hostname"] == "node1"
+
+
+def test_a_trace_reply_has_the_five_original_keys(ask: Asked) -> None:
+    ask.fakes.traces.outcome = TraceOutcome(
+        request_id="r1",
+        matched=(11, 12),
+        triggered=(11,),
+        busy=1,
+        captures=(capture(11),),
+        not_traced=(NotTraced(pid=12, host_pid=12, code="busy", error="it records"),),
+    )
+    reply = ask("setKinetOnDemandRequest", config="A=1\n", pids=[0], job_id=2**64 - 1, process_limit=3)
+    assert reply["processesMatched"] == [11, 12]
+    assert reply["activityProfilersTriggered"] == [11]
+    assert reply["eventProfilersTriggered"] == []
+    assert reply["activityProfilersBusy"] == 1
+    assert reply["eventProfilersBusy"] == 0
+    assert reply["captures"][0]["pid"] == 11
+    (request, caller), *_ = ask.fakes.traces.requests
+    assert (request.config, request.pids, request.job_id, request.process_limit) == ("A=1\n", (0,), 2**64 - 1, 3)
+    assert caller.uid == 1000
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"config": 5},
+        {},
+        {"config": "", "pids": ["x"]},
+        {"config": "", "pids": [1.5]},
+        {"config": "", "job_id": "9" * 400},
+        {"config": "", "job_id": 2**64},
+        {"config": "", "process_limit": -1},
+        {"config": "", "pids": list(range(MAX_PIDS + 1))},
+    ],
+)
+def test_bad_arguments_of_a_trace_request_are_refused_with_a_sentence(ask: Asked, arguments: dict[str, Any]) -> None:
+    reply = ask("setKinetOnDemandRequest", **arguments)
+    assert (reply["status"], reply["code"]) == ("failed", "bad_request")
+    assert len(reply["error"]) > 20
+    assert not ask.fakes.traces.requests
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"fn":"nope"}', "unknown_function"),
+        (b"hello", "bad_json"),
+        (b"\xff\xfe\xfd\xfc", "bad_json"),
+        (b"[" * 100_000, "bad_request"),
+        (b'{"fn":"getStatus","x":' + b"[" * 5000 + b"]" * 5000 + b"}", "bad_json"),
+        (b"[]", "bad_request"),
+        (b"null", "bad_request"),
+        (b"{}", "bad_request"),
+        (b'{"fn":5}', "bad_request"),
+        (b'{"fn":"waitTrace"}', "bad_request"),
+        (b'{"fn":"fetchTrace","capture_id":"c1","offset":-1}', "bad_request"),
+        (b'{"fn":"authenticated"}', "bad_request"),
+    ],
+)
+def test_what_is_no_request_is_answered(ask: Asked, body: bytes, code: str) -> None:
+    answer = ask.raw(body)
+    assert isinstance(answer, bytes)
+    assert json.loads(answer)["code"] == code
+
+
+def test_a_refusal_of_the_service_keeps_its_code(ask: Asked) -> None:
+    ask.fakes.traces.outcome = RequestError("path_not_writable", "uid 5 may not write /x")
+    reply = ask("setKinetOnDemandRequest", config="")
+    assert reply == {"status": "failed", "code": "path_not_writable", "error": "uid 5 may not write /x"}
+
+
+def test_a_fault_of_ours_is_counted_logged_and_answered(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
+    ask.fakes.traces.outcome = ZeroDivisionError("oops")
+    assert ask("setKinetOnDemandRequest", config="")["code"] == "internal"
+    assert ask.methods.internal_errors == 1
+    assert "oops" in caplog.text
+
+
+def test_dcgm_pause_says_that_nothing_was_done(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
+    assert ask("dcgmProfPause", duration_s=5) == {"status": False}
+    assert ask("dcgmProfResume") == {"status": False}
+    assert "not built" in caplog.text
+
+
+def test_processes_are_listed_by_job_and_either_pid(ask: Asked) -> None:
+    ask.fakes.traces.registered = (trainer(1, host_pid=501, job="90210_2"), trainer(7, host_pid=7))
+    assert len(ask("listProcesses")["trainers"]) == 2
+    assert [one["host_pid"] for one in ask("listProcesses", job="90210_2")["trainers"]] == [501]
+    assert [one["host_pid"] for one in ask("listProcesses", pids=[501])["trainers"]] == [501]
+    assert ask("listProcesses", pids=[3])["trainers"] == []
+    typed = ask.raw(b'{"fn":"listProcesses"}')
+    assert isinstance(typed, bytes)
+    assert msgspec.json.decode(typed, type=ProcessesReply).trainers == ask.fakes.traces.registered
+
+
+def test_metrics_come_with_their_units(ask: Asked) -> None:
+    reply = ask("getMetrics")
+    assert reply["records"][0]["values"] == {"cpu_u": 12.5, "uptime": 99}
+    assert reply["units"] == {"cpu_u": "%", "uptime": "s"}
+    assert ask("getMetrics", source="gpu")["records"] == []
+    assert [one["name"] for one in ask("listMetrics")["metrics"]] == ["cpu_u", "uptime"]
+
+
+def test_a_wait_is_never_longer_than_a_minute(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def wait(request_id: str, seen_version: int, timeout_s: float) -> Any:
+        waits.append(timeout_s)
+        return ask.fakes.traces.progress(request_id)[0]
+
+    monkeypatch.setattr(ask.fakes.traces, "wait", wait)
+    ask.fakes.traces.publish(capture())
+    for asked_s in (1e12, -5, 7):
+        assert ask("waitTrace", request_id="r1", timeout_s=asked_s)["requests"][0]["request_id"] == "r1"
+    assert waits == [60, 0, 7]
+
+
+def test_unknown_requests_are_not_found(ask: Asked) -> None:
+    for fn in ("getTrace", "waitTrace"):
+        assert ask(fn, request_id="r9")["code"] == "not_found"
+    assert ask("getTrace")["requests"] == []
+
+
+@pytest.mark.parametrize("fn", sorted(FUNCTIONS))
+def test_another_machine_gets_status_and_version_and_nothing_else(ask: Asked, fn: str) -> None:
+    arguments = {"config": "", "request_id": "r1", "capture_id": "c1"}
+    reply = ask(fn, REMOTE, **arguments)
+    if fn in ("getStatus", "getVersion"):
+        assert reply.get("status") != "failed"
+    else:
+        assert reply["code"] == "unauthenticated"
+    assert ask("getStatus", REMOTE, verbose=True)["code"] == "unauthenticated"
+
+
+def test_another_machine_gets_everything_when_the_door_is_open(ask: Asked) -> None:
+    answer = ask.raw(b'{"fn":"setKinetOnDemandRequest","config":""}', REMOTE, ask.make(open_to_all=True))
+    assert isinstance(answer, bytes)
+    assert json.loads(answer)["processesMatched"] == []
+    assert ask.fakes.traces.requests[0][1].may_act_for(1234, 0)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+ARGUMENTS = (
+    "config",
+    "pids",
+    "job_id",
+    "process_limit",
+    "request_id",
+    "timeout_s",
+    "capture_id",
+    "offset",
+    "verbose",
+    "source",
+    "job",
+)
+
+
+@given(
+    function=st.sampled_from([*sorted(FUNCTIONS), "authenticated", "", "\ud800"]) | st.text(max_size=8),
+    arguments=st.dictionaries(st.sampled_from(ARGUMENTS), JSON, max_size=5),
+)
+def test_any_arguments_get_one_json_object(function: str, arguments: dict[str, Any]) -> None:
+    asked = Asked()
+    try:
+        for origin in (UNIX, REMOTE):
+            answer = asked.raw(json.dumps({**arguments, "fn": function}).encode(), origin)
+            assert isinstance(answer, bytes)
+            assert isinstance(json.loads(answer), dict)
+        assert asked.methods.internal_errors == 0
+    finally:
+        asked.loop.close()
+
+
+@given(body=st.binary(max_size=80))
+def test_any_bytes_get_one_json_object(body: bytes) -> None:
+    asked = Asked()
+    try:
+        answer = asked.raw(body)
+        assert isinstance(answer, bytes)
+        assert json.loads(answer)["status"] == "failed"
+        assert asked.methods.internal_errors == 0
+    finally:
+        asked.loop.close()
