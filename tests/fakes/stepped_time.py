@@ -31,6 +31,10 @@ class SteppedTime:
         """Someone sets the clock."""
         self._wall_ns += round(seconds * 1e9)
 
+    def spend(self, seconds: float) -> None:
+        """Called from within a read: it takes this long."""
+        self._move(round(seconds * 1e9))
+
     def jump(self, seconds: float) -> None:
         """Time passes without anybody being woken in it (a suspended or stopped machine); those who are due then wake."""
         self._move(round(seconds * 1e9))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 MINUTE_NS = 60_000_000_000
-# Samples closer together than this add nothing to an average over a minute.
-_SPACING_NS = 1_000_000_000
+# Looking more often adds nothing to an average over a minute.
+_SPACING_NS = 950_000_000
 # Timers are late by a little; a minute is a minute.
 _ALMOST = 0.98
 MOST_STRETCH = 64
@@ -34,12 +34,14 @@ class CpuUsage:
     def observe(self, now_ns: int, cpu_ns: int) -> None:
         """CPU time used since some fixed moment, at this time."""
         samples = self._samples
-        if len(samples) > 1 and now_ns - samples[-2][0] < _SPACING_NS:
-            samples.pop()
         samples.append((now_ns, cpu_ns))
         # The oldest one kept is the last that is a minute old.
         while len(samples) > 2 and now_ns - samples[1][0] >= MINUTE_NS * _ALMOST:
             samples.popleft()
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether the last observation was long enough ago for another one."""
+        return not self._samples or now_ns - self._samples[-1][0] >= _SPACING_NS
 
     @property
     def span_ns(self) -> int:
@@ -84,6 +86,10 @@ class CpuBudget:
     def __init__(self) -> None:
         self.usage = CpuUsage()
         self._decided_ns: int | None = None
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether it is time to decide again; at most about once a second."""
+        return self.usage.is_due(now_ns)
 
     def decide(self, now_ns: int, cpu_ns: int, budget_pct: float, costs: Sequence[Cost]) -> dict[str, int]:
         """Stretches to change, by collector. `budget_pct` 0 means no limit."""

@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 _MOST_TEXTS = 32
 # Weight of the newest round in the average cost.
 _COST_WEIGHT = 0.2
+# Asking for a thread's CPU time is a system call; a round shorter than this does not wait, so it costs what it takes.
+_SHORT_ROUND_NS = 500_000
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -80,16 +82,18 @@ class CollectorRun:
         """Percent of one core that it uses at its present interval."""
         return 100 * self.cost_ns / self.interval_ns
 
-    def due_ns(self, now_ns: int, offset_ns: int) -> int | None:
-        """When it is to be read next (monotonic); None while it is off or under way. The first reading is due at once."""
+    def due_ns(self, now_ns: int, offset_ns: int, idle_since_ns: int) -> int | None:
+        """When it is to be read next (monotonic); None while it is off or under way. The first reading is due at once.
+
+        A multiple that passed while a round was under way, until `idle_since_ns`, is left out: nothing is caught up on.
+        """
         if not self.enabled or self.reading_since_ns is not None:
             return None
         if self._last_ns is None:
             return now_ns
         due = next_due_ns(self._last_ns, self.interval_ns, offset_ns)
-        if due < self._not_before_ns:
-            return next_multiple_ns(self._not_before_ns, self.interval_ns, offset_ns)
-        return due
+        earliest_ns = max(self._not_before_ns, idle_since_ns)
+        return due if due >= earliest_ns else next_multiple_ns(earliest_ns, self.interval_ns, offset_ns)
 
     def begin(self, now_ns: int) -> None:
         """A read begins."""
@@ -98,8 +102,11 @@ class CollectorRun:
 
     def attempt(self) -> Attempt:
         """Make the collector if need be, read, compute. Never raises; may take for ever."""
-        started_ns = self._clock.monotonic_ns()
-        cpu_started_ns = time.thread_time_ns()
+        # A collector that was short is likely to be so again; when it is not, this round's cost is an upper bound.
+        is_long = self._rounds == 0 or self._last_took_ns > _SHORT_ROUND_NS
+        cpu_started_ns = time.thread_time_ns() if is_long else 0
+        started_ns = self.reading_since_ns
+        assert started_ns is not None
         baseline: Baseline | None = None
         values: Values = {}
         elapsed_ns = 0
@@ -113,9 +120,10 @@ class CollectorRun:
                 values = self._collector.compute(self._baseline.snapshot, baseline.snapshot, elapsed_ns / 1e9)
         except Exception as caught:  # noqa: BLE001 - the boundary of a collector: counted and reported by `finish`
             error = caught
+        took_ns = self._clock.monotonic_ns() - started_ns
         return Attempt(
-            took_ns=self._clock.monotonic_ns() - started_ns,
-            cpu_ns=time.thread_time_ns() - cpu_started_ns,
+            took_ns=took_ns,
+            cpu_ns=time.thread_time_ns() - cpu_started_ns if is_long else took_ns,
             baseline=baseline,
             values=values,
             interval_ns=elapsed_ns,
@@ -130,10 +138,11 @@ class CollectorRun:
 
     def finish(self, attempt: Attempt) -> bool:
         """The read came back; whether its values are good. After a stall or a failed read the next round sets a new base line."""
-        was_stalled, self.is_stalled = self.is_stalled, False
-        self.reading_since_ns = None
+        assert self.reading_since_ns is not None
         # One that took longer than its interval waits for a multiple like all others.
-        self._not_before_ns = self._clock.monotonic_ns()
+        self._not_before_ns = self.reading_since_ns + attempt.took_ns
+        self.reading_since_ns = None
+        was_stalled, self.is_stalled = self.is_stalled, False
         self._count(attempt)
         if not self.enabled:
             self._forget()
@@ -145,14 +154,14 @@ class CollectorRun:
             return False
         if was_stalled:
             self._baseline = None
-            _log.info("%s has returned after %.1f s", self.name, attempt.took_ns / 1e9)
+            self._say(f"{self.name} has returned from its read and runs again")
         self._error = ""
         if was_stalled or not had_baseline:
             self._state = CollectorState.STARTING
             return False
         self._state = CollectorState.OK
         if self._failures_in_row:
-            _log.info("%s works again", self.name)
+            self._say(f"{self.name} works again")
             self._failures_in_row = 0
         return bool(attempt.values)
 

@@ -83,8 +83,14 @@ class _Lane:
             )
 
     def _start(self) -> None:
-        self.thread = threading.Thread(target=self._run, name=f"export-{self.name}", daemon=True)
-        self.thread.start()
+        thread = threading.Thread(target=self._run, name=f"export-{self.name}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            # No thread to be had: the records wait in the queue, and the next one tries again.
+            self._error = str(error)
+        else:
+            self.thread = thread
 
     def _run(self) -> None:
         while batch := self._next_batch():
@@ -159,9 +165,9 @@ class Fanout:
             lane.begin_close()
         finished = True
         for lane in self._lanes:
-            assert lane.thread is not None  # begin_close started it
-            lane.thread.join(max((deadline_ns - self._clock.monotonic_ns()) / 1e9, 0.0))
-            if lane.thread.is_alive():
+            if lane.thread is not None:
+                lane.thread.join(max((deadline_ns - self._clock.monotonic_ns()) / 1e9, 0.0))
+            if lane.thread is None or lane.thread.is_alive():
                 lane.abandon()
                 finished = False
         return finished

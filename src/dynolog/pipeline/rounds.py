@@ -64,9 +64,12 @@ class Pipeline:
         self._wait = wait
         self._cpu_ns = cpu_ns
         self._budget = CpuBudget()
-        self._changed = threading.Condition()
+        # The plain lock is what a round takes for each collector: a Condition's own costs Python calls.
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._runs = tuple(CollectorRun(spec, context_of, clock) for spec in specs)
         self._round: _Round | None = None
+        self._idle_since_ns = 0
         # The worker with this number is in charge; one with an older number ends as soon as its collector returns.
         self._worker_number = 0
         self._worker: threading.Thread | None = None
@@ -77,15 +80,17 @@ class Pipeline:
 
     def start(self) -> None:
         """Start sampling: the first readings at once, the first record at the first tick after them."""
-        self._budget.usage.observe(self._clock.monotonic_ns(), self._cpu_ns())
-        self._start_worker()
+        # What the start of the daemon cost is not the collectors' doing: the first minute begins here.
+        self._budget.decide(self._clock.monotonic_ns(), self._cpu_ns(), 0.0, ())
+        with self._lock:
+            self._start_worker()
         self._watchdog = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._watchdog.start()
 
     def stop(self, timeout_s: float = 1.0) -> bool:
         """Stop within `timeout_s`; False when a collector still hangs (its thread ends with the process)."""
         deadline_ns = self._clock.monotonic_ns() + int(timeout_s * 1e9)
-        with self._changed:
+        with self._lock:
             self._stopping = True
             self._changed.notify_all()
             threads = [thread for thread in (self._worker, self._watchdog) if thread is not None]
@@ -95,13 +100,13 @@ class Pipeline:
 
     def reconfigure(self, config: PipelineConfig) -> None:
         """Take over changed intervals and switches; collectors that stay on keep their base lines."""
-        with self._changed:
+        with self._lock:
             self._apply(config)
             self._changed.notify_all()
 
     def statuses(self) -> tuple[CollectorStatus, ...]:
         """State and counters of each collector that is on."""
-        with self._changed:
+        with self._lock:
             return tuple(run.status() for run in self._runs if run.enabled)
 
     def missing(self) -> tuple[str, ...]:
@@ -118,7 +123,7 @@ class Pipeline:
     @property
     def cpu_pct_1m(self) -> float:
         """Percent of one core that the daemon used over the last minute (less right after the start)."""
-        with self._changed:
+        with self._lock:
             return self._budget.usage.pct
 
     def _apply(self, config: PipelineConfig) -> None:
@@ -135,11 +140,11 @@ class Pipeline:
     # --- the worker ----------------------------------------------------------------------------------------------------
 
     def _start_worker(self) -> None:
-        self._worker_number += 1
-        self._worker = threading.Thread(
-            target=self._work, args=(self._worker_number,), name=f"collect-{self._worker_number}", daemon=True
-        )
-        self._worker.start()
+        """Put a new worker in charge; it waits for the lock that the caller holds. Raises RuntimeError when there is no thread."""
+        number = self._worker_number + 1
+        worker = threading.Thread(target=self._work, args=(number,), name=f"collect-{number}", daemon=True)
+        worker.start()
+        self._worker_number, self._worker = number, worker
 
     def _work(self, number: int) -> None:
         while (work := self._next_round(number)) is not None:
@@ -150,7 +155,7 @@ class Pipeline:
 
     def _next_round(self, number: int) -> _Round | None:
         """Sleep until a tick; the round then due, or the one that another worker left. None: this worker's time is over."""
-        with self._changed:
+        with self._lock:
             while not self._stopping and number == self._worker_number:
                 if self._round is not None:
                     return self._round
@@ -165,13 +170,14 @@ class Pipeline:
 
     def _dues(self, now_ns: int) -> list[tuple[CollectorRun, int]]:
         offset_ns = self._clock.wall_ns() - now_ns
-        return [(run, due_ns) for run in self._runs if (due_ns := run.due_ns(now_ns, offset_ns)) is not None]
+        dues = ((run, run.due_ns(now_ns, offset_ns, self._idle_since_ns)) for run in self._runs)
+        return [(run, due_ns) for run, due_ns in dues if due_ns is not None]
 
     def _run_round(self, work: _Round, number: int) -> bool:
         """Run what is left of a round; False when this worker was held up and another one has taken over."""
         while (run := self._begin_next(work)) is not None:
             attempt = run.attempt()
-            with self._changed:
+            with self._lock:
                 good = run.finish(attempt)
                 if number == self._worker_number:
                     if good:
@@ -192,7 +198,7 @@ class Pipeline:
         self._send(self._record(late))
 
     def _begin_next(self, work: _Round) -> CollectorRun | None:
-        with self._changed:
+        with self._lock:
             while work.rest and not self._stopping:
                 run = work.rest.popleft()
                 if run.enabled and run.reading_since_ns is None:
@@ -202,8 +208,9 @@ class Pipeline:
             return None
 
     def _close_round(self, work: _Round) -> Record | None:
-        with self._changed:
+        with self._lock:
             self._round = None
+            self._idle_since_ns = self._clock.monotonic_ns()
             self._keep_budget()
             # One that the stop has cut short would look as if sources had gone.
             return self._record(work) if work.values and not work.rest else None
@@ -212,15 +219,19 @@ class Pipeline:
         return Record(wall_ns=work.wall_ns, source=SOURCE, values=work.values, intervals_ns=work.intervals_ns)
 
     def _send(self, record: Record) -> None:
-        self._records += 1
+        with self._lock:
+            self._records += 1
         try:
             self._deliver(record)
         except Exception:  # noqa: BLE001 - the boundary of this thread: sampling goes on whatever a destination does
             _log.exception("a record could not be delivered")
 
     def _keep_budget(self) -> None:
+        now_ns = self._clock.monotonic_ns()
+        if not self._budget.is_due(now_ns):
+            return
         costs = [Cost(run.name, run.cost_pct, run.stretch) for run in self._runs if run.enabled]
-        changes = self._budget.decide(self._clock.monotonic_ns(), self._cpu_ns(), self._budget_pct, costs)
+        changes = self._budget.decide(now_ns, self._cpu_ns(), self._budget_pct, costs)
         for run in self._runs:
             if run.name in changes:
                 run.change_stretch(changes[run.name], self._budget.usage.pct, self._budget_pct)
@@ -228,7 +239,7 @@ class Pipeline:
     # --- the watchdog --------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        with self._changed:
+        with self._lock:
             while not self._stopping:
                 now_ns = self._clock.monotonic_ns()
                 self._look(now_ns)
@@ -267,5 +278,7 @@ class Pipeline:
         else:
             current = self._round.current
             since_ns = current.reading_since_ns if current is not None else None
-            looks.append((now_ns if since_ns is None else since_ns) + self._patience_ns)
+            if since_ns is None or now_ns - since_ns >= self._patience_ns:
+                since_ns = now_ns
+            looks.append(since_ns + self._patience_ns)
         return min(looks, default=None)

@@ -1,5 +1,6 @@
 """Rounds on a clock that the test moves: ticks, hangs, failures, steps of the clock, reload and stop."""
 
+import threading
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
@@ -343,6 +344,40 @@ def test_at_a_minute_there_are_two_wakeups_a_round_at_most(machine: Machine) -> 
     assert 10 <= machine.time.wakeups - before <= 20
 
 
+def test_when_there_is_no_thread_to_take_over_the_round_waits_and_is_tried_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = machine.start()
+    machine.time.run(2)
+    hang = machine.hang(machine.second)
+
+    def none_left(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    machine.time.run(3)
+    assert machine.seconds() == [1, 2]
+    monkeypatch.undo()
+    machine.time.run(3)
+    assert machine.seconds() == [1, 2, 3, 6, 7, 8]
+    machine.time.apart(hang.release)
+    machine.time.run(3)
+    assert pipeline.statuses()[1].state is CollectorState.OK
+
+
+def test_a_collector_that_flaps_does_not_fill_the_log(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
+    def flap() -> None:
+        if len(machine.first.read_wall_ns) % 4 == 0:
+            raise OSError("now and then")
+
+    caplog.set_level("INFO")
+    machine.first.on_read = flap
+    machine.start()
+    machine.time.run(100)
+    assert machine.status("first").failures > 20
+    assert len(caplog.records) == 2
+
+
 def test_stop_does_not_wait_for_one_that_hangs(machine: Machine) -> None:
     """The stuck thread ends with the process; the worker and the watchdog end now."""
     pipeline = machine.start()
@@ -401,6 +436,7 @@ def test_over_the_cpu_budget_the_costliest_collector_is_read_less_often(
 
     def expensive() -> None:
         machine.cpu_ns += 30_000_000
+        machine.time.spend(0.03)
 
     monkeypatch.setattr("dynolog.pipeline.collector_run.time.thread_time_ns", lambda: machine.cpu_ns)
     caplog.set_level("INFO")
