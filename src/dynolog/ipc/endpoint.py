@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import struct
@@ -71,7 +72,7 @@ class Endpoint:
         name = sock.getsockname()
         self.address: bytes = name if isinstance(name, bytes) else os.fsencode(name)
         self.net_namespace = net_namespace
-        self._directory = b"" if self.address.startswith(b"\0") else self.address.rpartition(b"/")[0] + b"/"
+        self._directory = b"" if self.address.startswith(b"\0") else self.address.rpartition(b"/")[0]
         self._socket = sock
         self._handler = handler
         self._loop = loop
@@ -133,8 +134,7 @@ class Endpoint:
             self._say_once("kind", "has an abstract address and reached the socket file: it is not answered", ancillary)
         elif isinstance(source, str) and source:
             path = os.fsencode(source)
-            directory, _, name = path.rpartition(b"/")
-            if self._directory and directory + b"/" == self._directory and name:
+            if self._directory and self._accepts_us(path.rpartition(b"/")[0]):
                 return path
             self._say_once(
                 "directory",
@@ -143,6 +143,11 @@ class Endpoint:
                 ancillary,
             )
         return None
+
+    def _accepts_us(self, directory: bytes) -> bool:
+        """Whether a trainer whose socket is in `directory` takes our path for one in it; the same directory, and so spelled."""
+        same = directory.rstrip(b"/") == self._directory.rstrip(b"/")
+        return same and self.address.startswith(directory + b"/")
 
     def _answer_request(self, peer: Peer, sender: Sender, request: ConfigRequest) -> None:
         text: str | None = ""
@@ -183,6 +188,8 @@ class Endpoint:
         return True
 
     def _receive_failed(self, error: OSError) -> None:
+        if error.errno in (errno.ENOMEM, errno.ENOBUFS):
+            return  # the machine is in trouble, not the socket: the loop comes back
         self._say_once("receive", f"stopped the IPC at {display(self.address)}: {error.strerror or error}", None)
         with contextlib.suppress(ValueError):  # closed elsewhere: there is no reader left to remove
             self._loop.remove_reader(self._socket.fileno())

@@ -1,6 +1,7 @@
 """A live endpoint answers every trainer once, whatever else is sent to it."""
 
 import array
+import errno
 import os
 import random
 import socket
@@ -8,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+from typing import Any
 
 import pytest
 
@@ -271,6 +273,58 @@ def test_a_trainer_of_another_directory_is_told_why_it_gets_no_answer(serve: Ser
         assert not trainer.has_answer()
         trainer.close()
     assert "KINETO_IPC_SOCKET_DIR" in served.notices.said["ipc_directory"]
+
+
+def test_a_slash_at_the_end_of_the_daemons_directory_does_no_harm(serve: Serve, socket_dir: str) -> None:
+    served = serve(f"{socket_dir}/")
+    for directory in (socket_dir, f"{socket_dir}/"):
+        trainer = FakeTrainer(served.name, directory)
+        trainer.poll()
+        assert trainer.receive() == ("req", b"")
+        trainer.close()
+
+
+def test_a_socket_elsewhere_is_never_written_to(serve: Serve, socket_dir: str) -> None:
+    """Its owner's mount namespace may give that path another meaning: somebody else's socket here."""
+    inner = os.path.join(socket_dir, "inner")
+    served = serve(inner)
+    trainer = FakeTrainer(served.name, socket_dir)
+    trainer.socket.sendto(struct.pack("=Q32siiqi", 20, b"req", 3, 1, 0, 7), f"{inner}/{served.name}")
+    wait_for(served, lambda: served.counters.unanswerable == 1)
+    assert not trainer.has_answer()
+    trainer.close()
+
+
+class FailingSocket(socket.socket):
+    """A bound socket whose next reads fail with these numbers."""
+
+    failures: list[int]
+
+    def recvmsg_into(self, *args: Any) -> Any:
+        if self.failures:
+            raise OSError(self.failures[0], os.strerror(self.failures.pop(0)))
+        return super().recvmsg_into(*args)
+
+
+@pytest.mark.parametrize(("number", "answered"), [(errno.ENOMEM, True), (errno.EBADF, False)])
+def test_a_read_that_fails_for_want_of_memory_is_tried_again(serve: Serve, number: int, answered: bool) -> None:
+    """Any other failure ends this endpoint, which is said, instead of turning the loop into a busy one."""
+    served = serve()
+    name = f"{served.name}-failing"
+    failing = FailingSocket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    failing.failures = [number]
+    failing.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    failing.bind(FakeTrainer.address_of(name, ""))
+    served.listener.namespace_joined(7, failing)
+    trainer = FakeTrainer(name)
+    trainer.poll()
+    if answered:
+        assert trainer.receive() == ("req", b"")
+    else:
+        wait_for(served, lambda: "ipc_receive" in served.notices.said)
+        assert f"stopped the IPC at @{name}: Bad file descriptor" in served.notices.said["ipc_receive"]
+        assert not trainer.has_answer()
+    trainer.close()
 
 
 def wait_for(served: Served, condition: object) -> None:
