@@ -11,7 +11,7 @@ import pytest
 
 from dynolog.model.record import Record
 from fakes.dyno_process import DYNO, run_dyno, run_on_terminal, start_dyno
-from fakes.framed_server import framed_server, original_daemon
+from fakes.framed_server import frame, framed_server, original_daemon
 from fakes.rpc_daemon import running_daemon
 from fakes.services import FakeServices, trainer
 
@@ -171,6 +171,30 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
         process.stderr.close()
         process.wait(10)
     assert (process.returncode, error) == (141, "")
+
+
+def test_a_full_disk_is_one_line() -> None:
+    with running_daemon(FakeServices()) as port, open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [str(DYNO), "status", "--port", str(port)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "dyno: the output cannot be written: No space left on device\n"
+
+
+def test_a_refused_version_is_shown_once_and_fails() -> None:
+    with framed_server(lambda _: frame({"status": "failed", "code": "busy", "error": "come back"})) as server:
+        done = run_dyno("version", "--json", "--port", str(server.port))
+    assert json.loads(done.stdout)["error"] == "come back"
+    assert (done.returncode, done.stderr) == (1, "dyno version: come back\n")
+
+
+def test_dcgm_pause_and_resume_speak_the_originals_functions() -> None:
+    with framed_server(lambda _: frame({"status": True})) as server:
+        paused = run_dyno("dcgm-pause", "--duration-s", "60", "--port", str(server.port))
+        resumed = run_dyno("dcgm_resume", "--port", str(server.port))
+    assert paused.stdout == resumed.stdout == 'response length = 15\nresponse = {"status":true}\n'
+    assert server.requests == [{"fn": "dcgmProfPause", "duration_s": 60}, {"fn": "dcgmProfResume"}]
 
 
 def test_usage_is_exit_code_2() -> None:

@@ -37,7 +37,5 @@ class DcgmResume:
 
 
 def _send(arguments: argparse.Namespace, target: Target, request: DcgmProfPause | DcgmProfResume) -> int:
-    reply = ask(target, request)
-    arguments.printed = True
-    show(reply, as_json=arguments.json)
+    show(ask(target, request), arguments)
     return DONE

@@ -4,13 +4,14 @@ import sys
 import time
 from collections import Counter
 
+from dynolog.cli.daemon_clock import clock_offset_ns
 from dynolog.cli.exit_codes import UNREACHABLE, CommandError, Interrupted
 from dynolog.cli.progress_views import ProgressView, choose_view
 from dynolog.cli.target_words import command_for
 from dynolog.model.errors import RequestError
 from dynolog.model.trace_request import RequestProgress
 from dynolog.rpc.client import CannotReach, NoAnswer, Target, call
-from dynolog.rpc.messages import GetStatus, StatusReply, TraceProgressReply, WaitTrace
+from dynolog.rpc.messages import TraceProgressReply, WaitTrace
 
 _ASK_FOR_S = 20.0  # one waitTrace; the daemon answers at once when something changes
 _OUTAGES_BORNE = 10
@@ -87,17 +88,8 @@ class Follower:
 
 def follow(target: Target, request_id: str, *, as_json: bool, wait_timeout_s: float | None) -> RequestProgress:
     """Follow with the view that fits stdout."""
-    view = choose_view(as_json=as_json, clock_offset_ns=_clock_offset_ns(target) if sys.stdout.isatty() else 0)
+    view = choose_view(as_json=as_json, clock_offset_ns=clock_offset_ns(target) if sys.stdout.isatty() else 0)
     try:
         return Follower(target, request_id, wait_timeout_s=wait_timeout_s).follow(view)
     finally:
         view.close()
-
-
-def _clock_offset_ns(target: Target) -> int:
-    """The daemon's clock minus ours, so that elapsed times are right for a remote one; 0 when it cannot be asked."""
-    try:
-        wall_ns = call(target, GetStatus(time=True), StatusReply).wall_ns
-    except (CannotReach, NoAnswer, RequestError):
-        return 0
-    return wall_ns - time.time_ns() if wall_ns else 0

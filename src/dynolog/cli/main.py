@@ -27,6 +27,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The interpreter flushes stdout once more at its end, which must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except OSError as error:  # stdout is a file on a full disk
+        print(f"dyno: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:  # before the command itself could say what it means
+        return INTERRUPTED
     return code
 
 

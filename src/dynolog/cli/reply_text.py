@@ -1,5 +1,6 @@
 """The two lines that the public dyno prints of every answer, and answers as JSON."""
 
+import argparse
 from typing import Any
 
 import msgspec
@@ -20,10 +21,11 @@ def print_reply(reply: RawReply) -> None:
     print(f"response = {printable_json(reply.text)}")
 
 
-def show(reply: RawReply, *, as_json: bool) -> None:
+def show(reply: RawReply, arguments: argparse.Namespace) -> None:
     """The answer itself with --json, else the two lines. Raises RequestError when it says `failed`, after it was shown."""
-    if as_json:
+    if arguments.json:
         print(printable_json(reply.text))
+        arguments.printed = True
     else:
         print_reply(reply)
     raise_if_failed(reply.text.encode())

@@ -30,9 +30,7 @@ class Status:
     def run(self, arguments: argparse.Namespace, target: Target) -> int:
         """Print the public dyno's two lines, then the rest when asked."""
         if arguments.json:
-            reply = ask(target, GetStatus(verbose=arguments.verbose))
-            arguments.printed = True
-            show(reply, as_json=True)
+            show(ask(target, GetStatus(verbose=arguments.verbose)), arguments)
             return DONE
         reply = ask(target, GetStatus())
         print_reply(reply)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dynolog.cli.captures_report import exit_code, summary
+from dynolog.cli.daemon_clock import clock_offset_ns
 from dynolog.cli.daemon_kind import asking_for_ours
 from dynolog.cli.exit_codes import DONE, USAGE, CommandError
 from dynolog.cli.fetched import Fetched
@@ -68,7 +69,7 @@ def _list(arguments: argparse.Namespace, target: Target) -> int:
     if arguments.json:
         print_json(TraceReport(requests=requests))
     elif requests:
-        now_wall_ns = time.time_ns()
+        now_wall_ns = time.time_ns() + clock_offset_ns(target)
         rows = [_row(request, now_wall_ns) for request in sorted(requests, key=_started_wall_ns)]
         print(table(("REQUEST", "STARTED", "CAPTURES", "FIRST FILE"), rows, columns=terminal_columns()))
     else:

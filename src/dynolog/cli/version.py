@@ -18,5 +18,5 @@ class Version:
 
     def run(self, arguments: argparse.Namespace, target: Target) -> int:
         """Print the answer as the public dyno does."""
-        show(ask(target, GetVersion()), as_json=arguments.json)
+        show(ask(target, GetVersion()), arguments)
         return DONE
