@@ -327,6 +327,34 @@ def test_a_stuck_collector_that_is_switched_off_and_on_keeps_to_one_thread(machi
     machine.time.apart(hang.release)
     machine.time.run(3)
     assert machine.status("second").state is CollectorState.OK
+    assert machine.second.made == 1
+
+
+def test_a_stuck_collector_that_was_switched_off_is_let_go_of_when_it_returns(machine: Machine) -> None:
+    pipeline = machine.start()
+    machine.time.run(2)
+    hang = machine.hang(machine.second)
+    machine.time.run(5)
+    machine.time.apart(lambda: pipeline.reconfigure(every(1, enabled=frozenset(("first", "third")))))
+    machine.time.apart(hang.release)
+    machine.time.run(2)
+    assert "second_reads" not in machine.records[-1].values
+    machine.time.apart(lambda: pipeline.reconfigure(every(1)))
+    machine.time.run(2)
+    assert machine.second.made == 2
+    assert "second_reads" in machine.records[-1].values
+
+
+def test_a_collector_that_is_switched_off_while_it_waits_for_its_turn_is_not_read(machine: Machine) -> None:
+    pipeline = machine.start()
+    machine.time.run(2)
+    machine.hang(machine.second)
+    machine.time.run(1)  # the round of 3 is held up by the second, and the third waits
+    reads = len(machine.third.read_wall_ns)
+    machine.time.apart(lambda: pipeline.reconfigure(every(1, enabled=frozenset(("first", "second")))))
+    machine.time.run(3)
+    assert len(machine.third.read_wall_ns) == reads
+    assert machine.third.made == 1
 
 
 def test_with_no_collector_on_nothing_wakes(machine: Machine) -> None:
