@@ -83,7 +83,8 @@ class Connection:
     def expire(self) -> None:
         """The time of its phase is over."""
         if self.phase is Phase.RECEIVING:
-            self.refuse("timeout", "the request was not complete in time")
+            self._more_comes = True
+            self._reply(failed("timeout", "the request was not complete in time"))
         else:
             self.close()
 
@@ -172,6 +173,8 @@ class Connection:
         if self.phase is Phase.WORKING:
             self._read(True)
             self._task = self._table.loop.create_task(self._work(answer))
+            # Cancelled before its first step, it would leave a coroutine that was never awaited.
+            self._task.add_done_callback(lambda _: answer.close())
         else:
             answer.close()  # the table had no room
 
@@ -179,10 +182,7 @@ class Connection:
         try:
             answer = await coming
             if isinstance(answer, Fetch):
-                try:
-                    await send_trace(answer, self.send, self._table.threads)
-                finally:
-                    os.close(answer.trace.fd)
+                await self._stream(answer)
                 self._task = None
                 self._linger()
             else:
@@ -198,6 +198,19 @@ class Connection:
             log.exception("rpc: a reply could not be sent")
             self._task = None
             self.close()
+
+    async def _stream(self, fetch: Fetch) -> None:
+        try:
+            if self._table.fetches >= self._table.MAX_FETCHES:
+                await self.send(frame(failed("busy", "the daemon sends as many traces as it can: try again")))
+                return
+            self._table.fetches += 1
+            try:
+                await send_trace(fetch, self.send, self._table.threads)
+            finally:
+                self._table.fetches -= 1
+        finally:
+            os.close(fetch.trace.fd)
 
     def _reply(self, body: bytes) -> None:
         if self.phase is Phase.CLOSED:

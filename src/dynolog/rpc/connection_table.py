@@ -19,6 +19,8 @@ class ConnectionTable:
     LINGER_S = 2.0
     # Unfinished requests and unsent replies of all connections together.
     MAX_HELD_BYTES = 32 << 20
+    # Each holds one chunk.
+    MAX_FETCHES = 32
 
     def __init__(
         self,
@@ -34,6 +36,7 @@ class ConnectionTable:
         self.requests = 0
         self.refused_frames = 0
         self.evicted = 0
+        self.fetches = 0
         self._max_connections = max_connections
         # Clients that wait for long must not take every place: the next getStatus needs one to arrive in.
         self._max_working = max(max_connections - max(max_connections // 8, 1), 1)
@@ -116,4 +119,4 @@ class ConnectionTable:
         for queue in (self.receiving, self.sending, self.lingering):
             queue.stop()
         if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=1.0)

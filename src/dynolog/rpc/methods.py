@@ -139,7 +139,12 @@ class Methods:
             kind = type(request)
             if kind is GetStatus and not request.verbose:  # type: ignore[union-attr] # the type was just looked at
                 return self._get_status(request)  # type: ignore[arg-type]
-            return self._admit(request, origin())
+            try:
+                where = origin()
+            except OSError:
+                # It was reset meanwhile: nobody will read this.
+                return failed("disconnected", "the connection is gone")
+            return self._admit(request, where)
         except Exception as error:  # noqa: BLE001 - the boundary of a request: counted, logged and answered
             return self._failed(error)
 

@@ -32,7 +32,7 @@ def origin_of(sock: socket.socket) -> Origin:
         pid, uid, _ = _UCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
         return Origin(transport=Transport.UNIX, who=f"pid {pid} of uid {uid}", uid=uid)
     peer, own = _plain(sock.getpeername()), _plain(sock.getsockname())
-    local = _is_loopback(peer[0]) and _is_loopback(own[0])
+    local = is_loopback(peer[0]) and is_loopback(own[0])
     return Origin(
         transport=Transport.LOOPBACK if local else Transport.REMOTE, who=f"{peer[0]} port {peer[1]}", peer=peer, own=own
     )
@@ -46,5 +46,6 @@ def _plain(address: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, i
     return host, address[1]
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an address never leaves this machine."""
     return host == "::1" or host.startswith("127.")

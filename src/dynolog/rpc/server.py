@@ -15,6 +15,7 @@ from dynolog.rpc.connection_table import ConnectionTable
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.listen import CannotListen, UnixListener, default_unix_path, tcp_listeners
 from dynolog.rpc.methods import Methods
+from dynolog.rpc.origin import is_loopback
 from dynolog.rpc.services import Services
 
 log = logging.getLogger(__name__)
@@ -65,9 +66,30 @@ class RpcServer:
         self._listeners = tcp_listeners(self._settings.names("rpc_bind_address"), self._settings.integer("port"))
         self.port = self._listeners[0].getsockname()[1]
         self._open_unix()
+        self._warn_of_other_machines()
         self._reserve = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         for listener in self._listeners:
             self._loop.add_reader(listener.fileno(), self._on_connections, listener)
+
+    def _warn_of_other_machines(self) -> None:
+        open_to = [
+            _shown(one)
+            for one in self._listeners
+            if one.family != socket.AF_UNIX and not is_loopback(one.getsockname()[0])
+        ]
+        if not open_to:
+            return
+        where = ", ".join(open_to)
+        if self._settings.on("rpc_allow_unauthenticated"):
+            self._say(
+                f"every machine that reaches {where} may trace any process here: --rpc_token_file would ask for a secret"
+            )
+        elif self._token is None:
+            self._say(f"other machines get only status and version on {where}: give --rpc_token_file for the rest")
+
+    def _say(self, notice: str) -> None:
+        self.notices.append(notice)
+        log.warning("rpc: %s", notice)
 
     def _open_unix(self) -> None:
         path = self._settings.text("rpc_unix_socket")
@@ -78,8 +100,7 @@ class RpcServer:
         try:
             self._unix = UnixListener(path)
         except CannotListen as error:
-            self.notices.append(f"{error}: the daemon goes on without it")
-            log.warning("rpc: %s", self.notices[-1])
+            self._say(f"{error}: the daemon goes on without it")
         else:
             self._listeners.append(self._unix.sock)
 

@@ -234,6 +234,20 @@ def test_a_waiter_that_has_hung_up_makes_room(fakes: FakeServices) -> None:
             assert receive(late) == frame(b'{"status":1}')
 
 
+def test_resets_at_every_moment_are_no_fault(daemon: RpcThread, fakes: FakeServices) -> None:
+    """A request that needs to know its caller, from one that has already gone."""
+    for number in range(200):
+        sock = connect(daemon)
+        sock.sendall(
+            frame(b'{"fn":"setKinetOnDemandRequest","config":""}') if number % 2 else frame(b'{"fn":"listProcesses"}')
+        )
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+    eventually(lambda: held(daemon) == 0)
+    assert ask(daemon, frame(STATUS)) == {"status": 1}
+    assert daemon.server.methods.internal_errors == 0
+
+
 def test_a_wait_holds_nothing_else(daemon: RpcThread, fakes: FakeServices) -> None:
     fakes.traces.publish(capture())
     with connect(daemon) as waiter:
@@ -380,6 +394,29 @@ def test_a_slow_fetcher_delays_no_other_and_is_ended(
             assert len(receive(quick)) > 12 << 20
         assert held(daemon) == 6
         eventually(lambda: held(daemon) == 0 and descriptors_of(written) == 0)
+
+
+def test_only_so_many_fetches_run_at_once(fakes: FakeServices, written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConnectionTable, "MAX_FETCHES", 1)
+    with running_server(fakes) as daemon:
+        with connect(daemon) as slow:
+            slow.sendall(frame(b'{"fn":"fetchTrace","capture_id":"c1"}'))
+            slow.recv(1)
+            assert ask(daemon, frame(b'{"fn":"fetchTrace","capture_id":"c1"}'))["code"] == "busy"
+            assert descriptors_of(written) == 1
+        eventually(lambda: held(daemon) == 0)
+        with connect(daemon) as next_one:
+            next_one.sendall(frame(b'{"fn":"fetchTrace","capture_id":"c1"}'))
+            assert len(receive(next_one)) > 12 << 20
+
+
+def test_what_other_machines_may_do_is_said(fakes: FakeServices) -> None:
+    with running_server(fakes, rpc_bind_address="::") as daemon:
+        assert "only status and version" in daemon.server.notices[0]
+    with running_server(fakes, rpc_bind_address="::", rpc_allow_unauthenticated=True) as daemon:
+        assert "may trace any process" in daemon.server.notices[0]
+    with running_server(fakes) as daemon:
+        assert daemon.server.notices == []
 
 
 def test_stopping_ends_waits_and_fetches(fakes: FakeServices, written: Path) -> None:
