@@ -41,7 +41,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CollectorRun:
-    """All fields belong to the pipeline's lock, except during `attempt`, which one thread runs without it."""
+    """All fields belong to the pipeline's lock, except during `attempt` and `say_unsaid`, which one thread runs without it."""
 
     def __init__(
         self, spec: CollectorSpec, context_of: Callable[[CollectorSpec, Notices], Context], clock: Clock
@@ -65,6 +65,7 @@ class CollectorRun:
         self._state = CollectorState.STARTING
         self._error = ""
         self._said: set[str] = set()
+        self._unsaid: list[tuple[str, Exception]] = []
         self._failures_in_row = 0
         self._last_took_ns = 0
         self._max_took_ns = 0
@@ -230,10 +231,19 @@ class CollectorRun:
         self._error = ""
 
     def _say(self, text: str, error: Exception | None = None) -> None:
-        """Once for each distinct text."""
+        """Once for each distinct text. A traceback reads source files, so it waits for `say_unsaid`."""
         if text in self._said:
             return
         if len(self._said) >= _MOST_TEXTS:
             self._said.clear()
         self._said.add(text)
-        _log.warning(text, exc_info=error)
+        if error is None:
+            _log.warning(text)
+        else:
+            self._unsaid.append((text, error))
+
+    def say_unsaid(self) -> None:
+        """Log what has a traceback; called by the worker without the pipeline's lock, because it may read from disk."""
+        while self._unsaid:
+            text, error = self._unsaid.pop()
+            _log.warning(text, exc_info=error)

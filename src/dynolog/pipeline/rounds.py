@@ -179,16 +179,20 @@ class Pipeline:
             attempt = run.attempt()
             with self._lock:
                 good = run.finish(attempt)
-                if number == self._worker_number:
+                in_charge = number == self._worker_number
+                if in_charge:
+                    work.current = None
                     if good:
                         work.add(run.name, attempt)
-                    work.current = None
-                    continue
-                # The worker in charge sleeps until a tick that it chose without this collector.
-                self._changed.notify_all()
-            if good:
-                self._send_late(work.wall_ns, run.name, attempt)
-            return False
+                else:
+                    # The worker in charge sleeps until a tick that it chose without this collector.
+                    self._changed.notify_all()
+            if attempt.error is not None:
+                run.say_unsaid()
+            if not in_charge:
+                if good:
+                    self._send_late(work.wall_ns, run.name, attempt)
+                return False
         return True
 
     def _send_late(self, wall_ns: int, name: str, attempt: Attempt) -> None:
