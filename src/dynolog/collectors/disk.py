@@ -67,7 +67,9 @@ EXCLUDE = Flag(
     live=True,
 )
 
-_SECTORS = tuple(column for column, name in enumerate(COLUMNS) if name.endswith("_sectors"))
+_SECTORS = (_READ_SECTORS, _WRITE_SECTORS, _DISCARD_SECTORS) = tuple(
+    map(COLUMNS.index, ("read_sectors", "write_sectors", "discard_sectors"))
+)
 # The kernel keeps times as 32 bits of milliseconds: each wraps by itself, on a busy disk every few days.
 _TIMES = frozenset(column for column, name in enumerate(COLUMNS) if name.endswith("_ms"))
 _READS, _READ_MS, _WRITES, _WRITE_MS, _BUSY_MS, _QUEUE_MS = map(
@@ -75,6 +77,7 @@ _READS, _READ_MS, _WRITES, _WRITE_MS, _BUSY_MS, _QUEUE_MS = map(
 )
 _SECTORS_PER_S_LIMIT = 1e12 / SECTOR_BYTES
 _OPERATIONS_PER_S_LIMIT = 1e10
+_LOWEST_LIMIT = min(_SECTORS_PER_S_LIMIT, _OPERATIONS_PER_S_LIMIT)
 
 
 class DiskCollector:
@@ -114,6 +117,8 @@ class DiskCollector:
 def _is_possible(grown: list[int], elapsed_s: float) -> bool:
     # A second of slack, because a long request is counted when it ends.
     slack_s = elapsed_s + 1
+    if max(grown) <= _LOWEST_LIMIT * slack_s:
+        return True
     return (
         max(grown[column] for column in _SECTORS if column < len(grown)) <= _SECTORS_PER_S_LIMIT * slack_s
         and max(grown[_READS], grown[_WRITES]) <= _OPERATIONS_PER_S_LIMIT * slack_s
@@ -124,9 +129,10 @@ def _add_disk(values: Values, keys: tuple[str, ...], grown: list[int], elapsed_m
     busy_ms, queue_ms, read_ms, write_ms = grown[_BUSY_MS], grown[_QUEUE_MS], grown[_READ_MS], grown[_WRITE_MS]
     # The kernel adds a long request's busy time at its end, so an interval may hold a little more than itself.
     busy_known = 0 <= busy_ms <= 1.1 * elapsed_ms + 1000
-    for column in _SECTORS:
-        if column < len(grown):
-            grown[column] *= SECTOR_BYTES
+    grown[_READ_SECTORS] *= SECTOR_BYTES
+    grown[_WRITE_SECTORS] *= SECTOR_BYTES
+    if len(grown) > _DISCARD_SECTORS:
+        grown[_DISCARD_SECTORS] *= SECTOR_BYTES
     values.update(zip(keys, grown, strict=False))
     if min(grown) < 0 or not busy_known:
         for column in _TIMES:

@@ -76,7 +76,7 @@ class FilesystemCollector:
         self._reader = MountReader(context.host)
         self._mounts: list[Mount] | None = None
         self._excluded: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-        self._choices: list[Choice] = []
+        self._choices: list[tuple[Choice, str]] = []
         self._errands: dict[tuple[int, str], Errand[FilesystemUse]] = {}
         self._silent: set[str] = set()
         self._keys: dict[str, tuple[str, ...]] = {}
@@ -84,11 +84,11 @@ class FilesystemCollector:
     def read(self) -> FilesystemSnapshot:
         """One look at every chosen mount; waits at most ANSWER_WITHIN_S for all that may hang together."""
         self._choose()
-        asked = [(choice, self._send(choice)) for choice in self._choices if choice.may_hang]
+        asked = [(choice, self._send(choice, path)) for choice, path in self._choices if choice.may_hang]
         uses: dict[str, FilesystemUse | None] = {}
-        for choice in self._choices:
+        for choice, path in self._choices:
             if not choice.may_hang:
-                self._keep(uses, choice, partial(self._ask, self._path(choice.mount)))
+                self._keep(uses, choice, partial(self._ask, path))
         deadline_s = time.monotonic() + self.ANSWER_WITHIN_S
         for choice, errand in asked:
             # None: it was still at the last question, so there is nothing to wait for.
@@ -113,24 +113,21 @@ class FilesystemCollector:
                 f"more than {self.LARGEST_NUMBER} file systems are mounted: only those with the shortest paths are measured; "
                 f"leave some out with --{EXCLUDE_MOUNTS.name}",
             )
-        self._choices = choices[: self.LARGEST_NUMBER]
-        for point in self._silent - {choice.mount.point for choice in self._choices}:
+        choices = choices[: self.LARGEST_NUMBER]
+        self._choices = [(choice, self._host.path(choice.mount.point.lstrip("/"))) for choice in choices]
+        for point in self._silent - {choice.mount.point for choice in choices}:
             self._silent.discard(point)
             self._notices.say(f"filesystem {point}", f"{shown(point)} is not mounted any more")
         # A call that hangs is kept though its mount has gone, so that mounting again and again cannot pile them up.
-        kept = {(choice.mount.device, choice.mount.point) for choice in self._choices}
+        kept = {(choice.mount.device, choice.mount.point) for choice in choices}
         self._errands = {key: errand for key, errand in self._errands.items() if key in kept or errand.running}
 
-    def _path(self, mount: Mount) -> str:
-        return self._host.path(mount.point.lstrip("/"))
-
-    def _send(self, choice: Choice) -> Errand[FilesystemUse] | None:
+    def _send(self, choice: Choice, path: str) -> Errand[FilesystemUse] | None:
         key = (choice.mount.device, choice.mount.point)
         errand = self._errands.get(key)
         if errand is None:
             if len(self._errands) >= 2 * self.LARGEST_NUMBER:
                 return None
-            path = self._path(choice.mount)
             errand = self._errands[key] = Errand("statvfs", lambda: self._ask(path))
         return errand if errand.start() else None
 
