@@ -155,14 +155,14 @@ class CollectorRun:
             return False
         if was_stalled:
             self._baseline = None
-            self._say(f"{self.name} has returned from its read and runs again")
+            self._say(f"{self.name} has returned from its read and runs again", level=logging.INFO)
         self._error = ""
         if was_stalled or not had_baseline:
             self._state = CollectorState.STARTING
             return False
         self._state = CollectorState.OK
         if self._failures_in_row:
-            self._say(f"{self.name} works again")
+            self._say(f"{self.name} works again", level=logging.INFO)
             self._failures_in_row = 0
         return bool(attempt.values)
 
@@ -215,7 +215,9 @@ class CollectorRun:
         if isinstance(error, SourceUnavailable):
             self._state = CollectorState.UNAVAILABLE
             self._error = str(error)
-            self._say(f"{self.name} is not available: {error}")
+            # Without a remedy the hardware is just not there, which is no reason to worry anybody.
+            level = logging.WARNING if error.remedy else logging.INFO
+            self._say(f"{self.name} is not available: {error}", level=level)
         else:
             self._state = CollectorState.FAILING
             self._error = f"{type(error).__name__}: {error}"
@@ -230,7 +232,7 @@ class CollectorRun:
         self._state = CollectorState.STARTING
         self._error = ""
 
-    def _say(self, text: str, error: Exception | None = None) -> None:
+    def _say(self, text: str, error: Exception | None = None, level: int = logging.WARNING) -> None:
         """Once for each distinct text. A traceback reads source files, so it waits for `say_unsaid`."""
         if text in self._said:
             return
@@ -238,7 +240,7 @@ class CollectorRun:
             self._said.clear()
         self._said.add(text)
         if error is None:
-            _log.warning(text)
+            _log.log(level, text)
         else:
             self._unsaid.append((text, error))
 

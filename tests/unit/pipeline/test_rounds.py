@@ -229,6 +229,19 @@ def test_an_unavailable_source_is_said_once_and_tried_up_to_once_a_minute(
     assert pipeline.missing() == ()
 
 
+@pytest.mark.parametrize(("remedy", "level"), [("run as root", "WARNING"), ("", "INFO")])
+def test_only_what_can_be_remedied_is_a_warning(
+    machine: Machine, caplog: pytest.LogCaptureFixture, remedy: str, level: str
+) -> None:
+    def absent() -> None:
+        raise SourceUnavailable("/sys/class/hwmon", "no sensor", remedy)
+
+    caplog.set_level("INFO")
+    machine.first.on_make = absent
+    machine.start()
+    assert [record.levelname for record in caplog.records] == [level]
+
+
 def test_a_collector_that_raises_is_counted_and_its_error_said_once(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
