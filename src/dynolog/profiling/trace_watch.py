@@ -17,8 +17,9 @@ INTERVAL_S = 0.2
 # However many captures there are, looking after them takes at most a twentieth of one CPU.
 _IDLE_SHARE = 20
 MOST_CHECKS = 2
-# What is there at a first look that comes this soon was there before the trainer could write anything.
-_PROMPT_NS = 1_000_000_000
+# What is there at a first look that comes this soon was there before the trainer could write anything: it looks for a new config to act on
+# once a second.
+_PROMPT_NS = 250_000_000
 STALLED_S = 5.0
 # Files are stamped with the time of the last timer interrupt.
 _CLOCK_TICK_NS = 10_000_000

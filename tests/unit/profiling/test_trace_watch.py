@@ -130,6 +130,7 @@ def test_files_that_were_there_before_are_not_taken_for_the_new_ones(tmp_path: P
         here.watch.watch("c", os.getpid(), (str(path),))
         await here.first_look()
         here.watch.watch("other", os.getpid(), (str(tmp_path / "other.json"),))
+        await here.first_look()
         publish(tmp_path / "other.json", WHOLE + b" ")
         await here.next(Checked, "other")
         assert not [observation for capture_id, observation in here.seen if capture_id == "c"]
