@@ -97,10 +97,11 @@ class CpuSnapshot(msgspec.Struct, frozen=True):
 
 
 class CpuDeltas(msgspec.Struct, frozen=True):
-    """Growth of the columns of single CPUs, laid out as in CpuTable; None where it cannot be known."""
+    """Growth of the columns of single CPUs, laid out as in CpuTable; None where it cannot be known (never when `complete`)."""
 
     ids: list[int]
-    ticks: list[int | None]
+    ticks: Sequence[int | None]
+    complete: bool
 
 
 def _bounded(delta: int, limit: float) -> int | None:
@@ -125,8 +126,8 @@ def cpu_deltas(before: CpuTable, after: CpuTable, limit: float) -> CpuDeltas:
         before, after = _only(before, common), _only(after, common)
     grown = list(map(operator.sub, after.ticks, before.ticks))
     if not grown or (min(grown) >= 0 and max(grown) <= limit):
-        return CpuDeltas(after.ids, [*grown])
-    return CpuDeltas(after.ids, [_bounded(ticks, limit) for ticks in grown])
+        return CpuDeltas(after.ids, grown, complete=True)
+    return CpuDeltas(after.ids, [_bounded(ticks, limit) for ticks in grown], complete=False)
 
 
 def _only(table: CpuTable, wanted: set[int]) -> CpuTable:
@@ -193,7 +194,7 @@ class CpuCollector:
 def _add_nodes(values: Values, nodes: dict[int, tuple[int, ...]], cpus: CpuDeltas) -> None:
     columns = [cpus.ticks[column::COLUMNS] for column in range(_IN_TOTAL)]
     known = set(cpus.ids)
-    if None in cpus.ticks:
+    if not cpus.complete:
         # A CPU with a column that is not known would tilt its node's shares: it is left out whole.
         known = {cpu for cpu, *row in zip(cpus.ids, *columns, strict=True) if None not in row}
     for node, members in nodes.items():

@@ -37,21 +37,24 @@ class InterruptsParser:
     def __init__(self) -> None:
         self._sums: dict[bytes, tuple[bytes, tuple[str, int] | None]] = {}
 
-    def parse(self, data: bytes) -> InterruptCounts:
-        """Counts of the classes; a line that does not parse is left out. Raises ValueError when the header is missing."""
-        header, _, _ = data.partition(b"\n")
+    def parse(self, data: bytes | bytearray, length: int) -> InterruptCounts:
+        """Counts of the classes in the first `length` bytes; a line that does not parse is left out.
+
+        Raises ValueError when the header is missing.
+        """
+        header = bytes(data[: max(data.find(b"\n", 0, length), 0)])
         cpus = header.count(b"CPU")
         if not cpus:
             raise ValueError("no header that names the CPUs")
         classes: dict[str, int] = {}
-        end = len(data)
+        end = length
         for _ in range(self.LINES):
             start = data.rfind(b"\n", 0, end)
             colon = data.find(b":", start + 1, end)
-            label = data[start + 1 : colon].strip() if colon >= 0 else b""
+            label = bytes(data[start + 1 : colon]).strip() if colon >= 0 else b""
             if start < 0 or label.isdigit():
                 break
-            if label and (found := self._count(label, data[start + 1 : end], cpus)):
+            if label and (found := self._count(label, bytes(data[start + 1 : end]), cpus)):
                 classes[found[0]] = found[1]
             end = start
         return InterruptCounts(header, classes)
@@ -92,11 +95,12 @@ class InterruptsReader:
     def __init__(self, host: HostFiles) -> None:
         self._file = host.file("proc/interrupts")
         self._parser = InterruptsParser()
+        self._buffer = bytearray(16384)
 
     def read(self) -> InterruptCounts:
         """One reading."""
         try:
-            return self._parser.parse(self._file.read())
+            return self._parser.parse(self._buffer, self._file.read_into(self._buffer))
         except OSError as error:
             raise unavailable("/proc/interrupts", error) from error
         except ValueError as error:

@@ -56,6 +56,7 @@ class NumaReader:
                 nodes[node] = Node(memory, counters)
         if not nodes:
             self._rounds = 0
+            self._files = {}
             raise SourceUnavailable("/" + _FOLDER, "no NUMA node", "this kernel is built without NUMA")
         return nodes
 

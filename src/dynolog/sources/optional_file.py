@@ -18,6 +18,10 @@ class OptionalFile:
         self.path = "/" + relative
         self.error: OSError | None = None
 
+    def retry(self) -> None:
+        """Try again at the next read: for a source that has nothing else, which the scheduler already asks seldom."""
+        self._skip = 0
+
     def read(self) -> bytes | None:
         """The content, or None."""
         if self._skip:

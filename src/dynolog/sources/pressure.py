@@ -47,8 +47,10 @@ class PressureReader:
     def read(self) -> dict[str, dict[str, Stall]]:
         """Lines by resource; resources that this kernel does not measure are left out."""
         stalls = {resource: parse(data) for resource, file in self.files.items() if (data := file.read()) is not None}
-        if not stalls and (error := self.files["cpu"].error):
-            raise unavailable("/proc/pressure", error)
         if not any(stalls.values()):
+            for file in self.files.values():
+                file.retry()
+            if error := self.files["cpu"].error:
+                raise unavailable("/proc/pressure", error)
             raise SourceUnavailable("/proc/pressure", "no line that is known")
         return stalls

@@ -9,7 +9,10 @@ from dynolog.sources.host_files import HostFiles
 
 
 class ThrottleCounts(msgspec.Struct, frozen=True):
-    """Events since boot: of each core by the id of its first CPU, of each package by the id of the package."""
+    """Events since boot of each core and each package, by the id of the CPU that speaks for it.
+
+    CPUs do not agree to the last event, so counts can be compared only when the same CPU speaks.
+    """
 
     cores: dict[int, int]
     packages: dict[int, int]
@@ -42,6 +45,7 @@ class ThermalThrottleReader:
     def _choose_speakers(self, online: tuple[int, ...]) -> None:
         self._cores, self._packages = {}, {}
         cores: set[tuple[int, int]] = set()
+        packages: set[int] = set()
         for cpu in online:
             folder = f"{self._folder}/cpu{cpu}"
             package = read_integer(f"{folder}/topology/physical_package_id")
@@ -53,8 +57,9 @@ class ThermalThrottleReader:
             if core not in cores:
                 cores.add(core)
                 self._cores[cpu] = f"{folder}/thermal_throttle/core_throttle_count"
-            if package is not None:
-                self._packages.setdefault(package, f"{folder}/thermal_throttle/package_throttle_count")
+            if package is not None and package not in packages:
+                packages.add(package)
+                self._packages[cpu] = f"{folder}/thermal_throttle/package_throttle_count"
 
 
 def _read_all(paths: dict[int, str]) -> dict[int, int]:

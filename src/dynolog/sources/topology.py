@@ -2,6 +2,9 @@
 
 from dynolog.sources.host_files import HostFiles
 
+# The kernel's own limit is 8192 (NR_CPUS); a range must not fill memory.
+_MOST_CPUS = 1 << 16
+
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
     """The kernel's list format: "0-3,8,10-11" → (0, 1, 2, 3, 8, 10, 11); "" → (). Raises ValueError for anything else."""
@@ -10,7 +13,10 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
         if not part:
             continue
         first, dash, last = part.partition("-")
-        cpus.extend(range(int(first), int(last) + 1) if dash else (int(first),))
+        lowest, highest = int(first), int(last if dash else first)
+        if highest >= _MOST_CPUS:
+            raise ValueError(f"no machine has a CPU {highest}")
+        cpus.extend(range(lowest, highest + 1))
     return tuple(cpus)
 
 

@@ -5,7 +5,7 @@ import pytest
 from dynolog.collectors.thermal_throttle import ThermalThrottleCollector
 from dynolog.model.errors import SourceUnavailable
 from fakes.collector_context import HostTree
-from fakes.measure import Files, measure
+from fakes.measure import Files, measure, put_files
 
 CPU = "sys/devices/system/cpu/cpu"
 
@@ -34,17 +34,37 @@ def test_threads_of_a_core_and_cores_of_a_package_are_not_counted_twice(host_tre
 
 
 def test_a_cpu_that_goes_offline_takes_its_core_out_for_a_round(host_tree: HostTree) -> None:
-    """D05: another thread of the core speaks from then on, with a base line of its own."""
-    after = {
-        **throttles([11, 22, 33, 44], [7, 9]),
-        "sys/devices/system/cpu/online": "1-7\n",
-        f"{CPU}0/thermal_throttle/core_throttle_count": None,
-        f"{CPU}0/thermal_throttle/package_throttle_count": None,
+    """D05: another thread of the core, another CPU of the package speak from then on, with base lines of their own."""
+    put_files(host_tree, throttles([10, 20, 30, 40], [5, 6]))
+    collector = ThermalThrottleCollector(host_tree.context(per_cpu=True))
+    first = collector.read()
+    put_files(
+        host_tree,
+        {
+            **throttles([11, 22, 33, 44], [700, 9]),
+            "sys/devices/system/cpu/online": "1-7\n",
+            f"{CPU}0/thermal_throttle/core_throttle_count": None,
+            f"{CPU}0/thermal_throttle/package_throttle_count": None,
+        },
+    )
+    second = collector.read()
+    assert collector.compute(first, second, 1.0) == {
+        "cpu_core_throttles": 2 + 3 + 4,
+        "cpu_package_throttles": 3,
+        "cpu_core_throttles.cpu1": 2,
+        "cpu_core_throttles.cpu2": 3,
+        "cpu_core_throttles.cpu3": 4,
     }
-    values = measure(host_tree, ThermalThrottleCollector, throttles([10, 20, 30, 40], [5, 6]), after, per_cpu=True)
-    assert values["cpu_core_throttles"] == 2 + 3 + 4
-    assert "cpu_core_throttles.cpu0" not in values
-    assert "cpu_core_throttles.cpu4" not in values
+    host_tree.write(f"{CPU}4/thermal_throttle/core_throttle_count", "16\n")
+    host_tree.write(f"{CPU}1/thermal_throttle/package_throttle_count", "701\n")
+    assert collector.compute(second, collector.read(), 1.0) == {
+        "cpu_core_throttles": 5,
+        "cpu_package_throttles": 1,
+        "cpu_core_throttles.cpu1": 0,
+        "cpu_core_throttles.cpu2": 0,
+        "cpu_core_throttles.cpu3": 0,
+        "cpu_core_throttles.cpu4": 5,
+    }
 
 
 def test_a_reset_and_a_failed_read_are_missing_and_not_zero(host_tree: HostTree) -> None:

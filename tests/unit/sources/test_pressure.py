@@ -44,19 +44,42 @@ def test_a_missing_file_costs_only_its_resource(host_tree: HostTree) -> None:
 
 
 def test_psi_that_is_switched_off_is_said_with_its_remedy(host_tree: HostTree, monkeypatch: pytest.MonkeyPatch) -> None:
-    """D15: the files open, and answer EOPNOTSUPP to read; they are not asked again at each round."""
-    reads: list[str] = []
+    """D15: the files open, and answer EOPNOTSUPP to read. How often to ask again is the scheduler's business."""
+    host_tree.write("proc/pressure/cpu", SOME)
+    answers = True
 
     def refuse(file: KernelFile) -> bytes:
-        reads.append(file.path)
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        if answers:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return SOME
 
     monkeypatch.setattr(KernelFile, "read", refuse)
     reader = PressureReader(HostFiles(str(host_tree.root)))
-    for _ in range(10):
+    for _ in range(2):
         with pytest.raises(SourceUnavailable, match=r"not supported.*psi=1"):
             reader.read()
-    assert len(reads) == 4
+    answers = False
+    assert reader.read()["cpu"]["some"].total_us == 4838357
+
+
+def test_a_file_that_is_not_there_is_not_looked_for_at_every_round(
+    host_tree: HostTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host_tree.write("proc/pressure/cpu", SOME)
+    tried: list[str] = []
+    real = KernelFile.read
+
+    def count(file: KernelFile) -> bytes:
+        tried.append(file.path.rpartition("/")[2])
+        return real(file)
+
+    monkeypatch.setattr(KernelFile, "read", count)
+    reader = PressureReader(HostFiles(str(host_tree.root)))
+    for _ in range(60):
+        reader.read()
+    assert (tried.count("cpu"), tried.count("irq")) == (60, 1)
+    reader.read()
+    assert tried.count("irq") == 2
 
 
 def test_no_line_at_all_is_unavailable(host_tree: HostTree) -> None:
