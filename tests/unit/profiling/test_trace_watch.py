@@ -127,6 +127,7 @@ def test_files_that_were_there_before_are_not_taken_for_the_new_ones(tmp_path: P
     (tmp_path / "t_1.json.tmp").write_bytes(b"left by a run before")
 
     async def body(here: Session) -> None:
+        await asyncio.sleep(0.02)  # files are stamped by the timer interrupt
         here.watch.watch("c", os.getpid(), (str(path),))
         await here.first_look()
         here.watch.watch("other", os.getpid(), (str(tmp_path / "other.json"),))
