@@ -195,7 +195,7 @@ class Capture:
             seen = "it recorded" if self._busy_seen else "it was not seen recording"
             ended = f"{seen}, and polled ready again {self._ready_polls} times after the expected end"
             if self.subject.host_pid:
-                why = "no file is there: it refused the config or could not write (its own log says which)"
+                why = "no file was seen: it refused the config or could not write (its own log says which)"
             else:
                 why = f"its files cannot be seen from here (its pid is unverified): look for {self.path} yourself"
             self._finish(CaptureState.FAILED, f"{ended}; {why}")

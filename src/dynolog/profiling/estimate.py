@@ -15,6 +15,8 @@ DEFAULT_INTERVAL_S = 5.0
 ACCEPT_S = 1.0
 # Writing: seconds for an ordinary trace, minutes for one of GB; past this a ready trainer without a file is looked at hard.
 _WRITING_S = 5.0
+# An ordinary trace is written and checked in about this.
+_ORDINARY_WRITING_S = 1.0
 _SLOW_S = 4.0
 _FAST_INTERVAL_S = 1.5
 
@@ -43,7 +45,9 @@ def estimate(trainer: Trainer, config: KinetoConfig, now_ns: int, wall_ns: int) 
     begins_s = to_poll_s + to_start_s
     if config.start_time_ms:
         begins_s = max(begins_s, config.start_time_ms / 1000 - wall_ns / 1e9)
-    return Estimate(to_poll_s=to_poll_s, to_start_s=to_start_s, total_s=begins_s + config.duration_ms / 1000)
+    return Estimate(
+        to_poll_s=to_poll_s, to_start_s=to_start_s, total_s=begins_s + config.duration_ms / 1000 + _ORDINARY_WRITING_S
+    )
 
 
 def timing_of(trainer: Trainer, config: KinetoConfig) -> Timing:
@@ -82,7 +86,7 @@ def notes(config: KinetoConfig, trainers: Sequence[Trainer], estimates: Sequence
     slowest = max(estimates, key=lambda entry: entry.total_s)
     polls = f"they poll every {interval_s:.1f} s"
     if any(trainer.interval_ns is None for trainer in trainers):
-        polls += " (assumed: not all were seen polling twice)"
+        polls += ", by default: not all were seen polling twice"
     said = []
     if config.mode is Mode.ITERATIONS:
         said.append(

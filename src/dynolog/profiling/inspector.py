@@ -77,7 +77,7 @@ class Inspector:
 
     def ask(self, serial: int, pid: int) -> None:
         """Have a look at `pid` soon. Never waits; when the queue is full the details of this one stay unknown, and it is counted."""
-        if serial in self._outstanding or self._closed:
+        if self._closed or serial in self._outstanding or any(worker.serial == serial for worker in self._stalled):
             return
         if len(self._queue) >= _LONGEST_QUEUE:
             self.dropped += 1

@@ -35,6 +35,13 @@ class JobIdentity(msgspec.Struct, frozen=True, kw_only=True):
             return f"{self.array_id}_{self.task}"
         return self.job_id or (str(self.wire_id) if self.wire_id else "")
 
+    def with_wire_id(self, wire_id: int) -> "JobIdentity":
+        """The same with another number on the wire."""
+        return JobIdentity(wire_id=wire_id, job_id=self.job_id, array_id=self.array_id, task=self.task, step=self.step)
+
+
+NO_JOB = JobIdentity(wire_id=0)
+
 
 def job_of(wire_id: int, environment: Mapping[str, str]) -> JobIdentity:
     """The job by a trainer's message and its own environment."""

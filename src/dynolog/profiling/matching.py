@@ -45,14 +45,15 @@ def select(
     meant = _by_pids(in_job, request.pids, found)
     found.by_pid = len(meant)
     meant = [trainer for trainer in meant if _fits_name_and_rank(trainer, request)]
-    allowed = [trainer for trainer in meant if may_trace(trainer)]
+    allowed = []
     for trainer in meant:
-        if not may_trace(trainer):
-            found.forbidden += 1
+        if may_trace(trainer):
+            allowed.append(trainer)
+            continue
+        found.forbidden += 1
+        if wanted_pids(request.pids):  # who asked for all of a job did not mean those of others
             found.leave_out(
-                trainer,
-                "forbidden",
-                f"it belongs to uid {trainer.uid}: only that user, root or a token may trace it",
+                trainer, "forbidden", f"it belongs to uid {trainer.uid}: only that user, root or a token may trace it"
             )
     found.matched = allowed
     found.chosen = _within_limit(

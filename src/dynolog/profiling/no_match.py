@@ -50,7 +50,8 @@ def _unlike(
     """There are trainers, but not these."""
     elsewhere = _elsewhere(trainers, pids)
     if not found.in_job:
-        return "job_not_found", f"no trainer belongs to job {job}{elsewhere}. {_registered(trainers)}"
+        remedy = elsewhere or "; --job-id chooses one of those that are here"
+        return "job_not_found", f"no trainer belongs to job {job}{remedy}. {_registered(trainers)}"
     if not found.by_pid:
         remedy = elsewhere or f": {_REGISTER}"
         return (

@@ -14,6 +14,7 @@ from dynolog.model.clock import Clock
 from dynolog.model.errors import SourceUnavailable
 from dynolog.model.trainer import Peer
 from dynolog.profiling.inspector import Facts, Inspector
+from dynolog.profiling.job import job_of
 from dynolog.profiling.trainer import Trainer, details_of
 from dynolog.sources.pidfd import PidfdWatch
 from dynolog.sources.process import ProcessFacts
@@ -199,10 +200,8 @@ class Registry:
         return True
 
     def _set_job(self, trainer: Trainer, job_id: int) -> None:
-        if trainer.wire_job_id != job_id:
-            trainer.wire_job_id = job_id
-            if trainer.details is not None:
-                self.inspector.ask(trainer.serial, trainer.host_pid)
+        if trainer.job.wire_id != job_id:
+            trainer.job = trainer.job.with_wire_id(job_id)
 
     # --- what is learned later -------------------------------------------------------------------------------------
 
@@ -212,7 +211,8 @@ class Registry:
             return
         trainer.inspected = True
         if facts is not None:
-            trainer.details = details_of(facts, trainer.wire_job_id)
+            trainer.details = details_of(facts)
+            trainer.job = job_of(trainer.job.wire_id, facts.environment)
 
     def collect_deaths(self) -> None:
         """Processes that have ended leave now."""

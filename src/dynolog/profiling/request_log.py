@@ -9,6 +9,8 @@ from dynolog.model.trace_request import RequestProgress
 from dynolog.profiling.captures import Capture
 
 MOST_FINISHED = 1024
+_MANY = 64
+_GATHER_S = 0.1
 
 
 class LoggedRequest:
@@ -55,6 +57,9 @@ class LoggedRequest:
         finally:
             self._waiters.discard(waiter)
             waiter.cancel()
+        # Thousands of captures change one by one, and each answer tells all of them: gather what comes at the same time.
+        if self.unfinished and len(self.captures) >= _MANY:
+            await asyncio.sleep(_GATHER_S)
 
     def release(self) -> None:
         """Let all waiters go, as the daemon ends."""
@@ -134,6 +139,8 @@ class RequestLog:
 
     def _forget_oldest(self) -> None:
         finished = len(self._captures) - len(self._active)
+        if finished <= self._most_finished:
+            return
         newest = next(reversed(self._requests))
         for request in list(self._requests.values()):
             if finished <= self._most_finished:

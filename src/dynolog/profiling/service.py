@@ -194,7 +194,9 @@ class TraceService:
         chosen = targets.trainers
         now_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
         estimates = [estimate(trainer, config, now_ns, wall_ns) for trainer in chosen]
-        said = [*config.warnings, *notes(config, chosen, estimates), *_warnings(targets, config)]
+        said = [*config.warnings, *notes(config, chosen, estimates), *_warnings(targets, config, self._daemon_uid)]
+        if found.forbidden:
+            said.append(f"{found.forbidden} matching trainers of other users were left alone")
         if request.dry_run:
             said.append("dry run: nothing was triggered")
         request_id = ""
@@ -271,7 +273,7 @@ def describe(caller: Caller) -> str:
     return caller.address or f"an unknown user ({caller.transport})"
 
 
-def _warnings(targets: _Targets, config: KinetoConfig) -> list[str]:
+def _warnings(targets: _Targets, config: KinetoConfig, daemon_uid: int) -> list[str]:
     said = []
     chosen = targets.trainers
     unverified = sum(not trainer.verified for trainer in chosen)
@@ -285,6 +287,16 @@ def _warnings(targets: _Targets, config: KinetoConfig) -> list[str]:
     if shared and not config.one_file_for_all:
         said.append(
             f"several containers write {', '.join(shared[:3])}: if they share that directory, the last one wins"
+        )
+    users = {trainer.uid for trainer in chosen}
+    if daemon_uid != 0 and users - {daemon_uid}:
+        said.append(
+            f"the daemon runs as uid {daemon_uid}: files of other users' trainers are written, but cannot be followed from here"
+        )
+    jobs = {trainer.job.text for trainer in chosen}
+    if len(users) > 1 and "" not in jobs:
+        said.append(
+            f"the trainers belong to several users (uids {', '.join(map(str, sorted(users)[:8]))}): one of them may only say that it is in this job"
         )
     waiting = sum(not trainer.ready for trainer in chosen)
     if waiting:

@@ -8,7 +8,7 @@ import msgspec
 
 from dynolog.model.trainer import Peer, TrainerInfo, TrainerState
 from dynolog.profiling.captures import Capture
-from dynolog.profiling.job import JobIdentity, job_of
+from dynolog.profiling.job import NO_JOB
 from dynolog.sources.process import ProcessFacts
 
 _NS_PER_S = 1e9
@@ -35,7 +35,6 @@ class TrainerDetails(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     names: tuple[str, ...]
     command: str
-    job: JobIdentity
     rank: int | None
     local_rank: int | None
     world_size: int | None
@@ -65,7 +64,7 @@ def program_of(arguments: tuple[str, ...]) -> str:
     return program
 
 
-def details_of(facts: ProcessFacts, wire_job_id: int) -> TrainerDetails:
+def details_of(facts: ProcessFacts) -> TrainerDetails:
     """What is kept of `facts`."""
     script = program_of(facts.arguments)
     names = {facts.stat.name, script, script.removesuffix(".py")}
@@ -82,7 +81,6 @@ def details_of(facts: ProcessFacts, wire_job_id: int) -> TrainerDetails:
         name=sys.intern(facts.stat.name),  # the same in thousands of trainers
         names=tuple(sorted(map(sys.intern, names - {""}))),
         command=facts.command,
-        job=job_of(wire_job_id, environment),
         rank=_number(environment, "RANK", "SLURM_PROCID"),
         local_rank=_number(environment, "LOCAL_RANK", "SLURM_LOCALID"),
         world_size=_number(environment, "WORLD_SIZE", "SLURM_NTASKS"),
@@ -119,6 +117,7 @@ class Trainer:
         "host_pid",
         "inspected",
         "interval_ns",
+        "job",
         "last_poll_ns",
         "polls",
         "ready",
@@ -126,7 +125,6 @@ class Trainer:
         "serial",
         "uid",
         "watched",
-        "wire_job_id",
     )
 
     def __init__(self, serial: int, peer: Peer, sender: object, now_ns: int) -> None:
@@ -136,7 +134,7 @@ class Trainer:
         self.gid = peer.gid
         self.sender = sender
         self.claimed_pids: tuple[int, ...] = ()
-        self.wire_job_id = 0
+        self.job = NO_JOB  # only the number on the wire until its environment was read
         self.gpu_and_job: tuple[int, int] | None = None
         self.first_seen_ns = now_ns
         self.last_poll_ns = now_ns
@@ -165,11 +163,6 @@ class Trainer:
         if claimed in inner:
             return claimed
         return inner[-1] if inner else self.host_pid
-
-    @property
-    def job(self) -> JobIdentity:
-        """Its job; only the number on the wire until its environment was read."""
-        return self.details.job if self.details else JobIdentity(wire_id=self.wire_job_id)
 
     @property
     def name(self) -> str:
@@ -202,7 +195,7 @@ class Trainer:
             pid=self.pid,
             host_pid=self.host_pid,
             uid=self.uid,
-            job_id=self.wire_job_id,
+            job_id=self.job.wire_id,
             job=self.job.text,
             name=self.name,
             command=details.command if details else "",

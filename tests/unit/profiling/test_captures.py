@@ -180,7 +180,7 @@ def test_a_trainer_that_comes_back_ready_without_a_file_has_failed() -> None:
     assert watched.in_state(CaptureState.RECORDING)
     watched.poll()
     assert watched.in_state(CaptureState.FAILED)
-    assert "no file is there" in watched.capture.reason
+    assert "no file was seen" in watched.capture.reason
 
 
 def test_a_config_that_the_trainer_refused_fails_too() -> None:

@@ -189,7 +189,10 @@ def test_a_user_traces_only_its_own_trainers(service: FakeService) -> None:
     service.trainer(facts(11), uid=1001)
     assert chosen(service, USER) == [10]
     outcome = service.ask(USER, dry_run=True)
-    assert service.reasons(outcome) == {11: "forbidden"}
+    assert service.reasons(outcome) == {}
+    assert "1 matching trainers of other users were left alone" in outcome.notes
+    outcome = service.ask(USER, dry_run=True, pids=(10, 11))
+    assert (outcome.triggered, service.reasons(outcome)) == ((10,), {11: "forbidden"})
     outcome = service.ask(USER, pids=(11,))
     assert outcome.no_match_code == "forbidden"
     assert outcome.matched == ()

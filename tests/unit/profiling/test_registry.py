@@ -57,7 +57,7 @@ def test_a_reused_pid_is_a_new_trainer_even_before_the_death_was_noticed(room: F
     room.poll(500, job=2, socket=1)
     (new,) = room.desk.registry
     assert new is not old
-    assert (new.polls, new.wire_job_id) == (1, 2)
+    assert (new.polls, new.job.wire_id) == (1, 2)
 
 
 def test_without_pidfds_the_start_time_tells_a_reused_pid(room: FakeRoom) -> None:
