@@ -96,6 +96,7 @@ class NetworkCollector:
     """Deltas of two readings of `/proc/net/dev`; links are looked at aside, because the kernel may let that wait."""
 
     LINKS_EVERY_S = 30.0
+    LINKS_EVERY_S_WHEN_CHANGED = 5.0
     LINKS_WAIT_S = 0.02
     LINKS_VALID_S = 120.0
 
@@ -118,7 +119,9 @@ class NetworkCollector:
 
     def _links_of(self, names: tuple[str, ...]) -> dict[str, Link]:
         now_s = time.monotonic()
-        due = now_s - self._links_started_s >= self.LINKS_EVERY_S or names != self._names
+        # Containers come and go: a new interface is not worth a look at all of them every second.
+        after_s = self.LINKS_EVERY_S if names == self._names else self.LINKS_EVERY_S_WHEN_CHANGED
+        due = now_s - self._links_started_s >= after_s
         if due and not self._look.running:
             self._names = names
             self._links_started_s = now_s

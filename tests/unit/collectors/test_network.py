@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -158,12 +159,39 @@ def test_a_link_that_cannot_be_read_in_time_delays_nothing(
     monkeypatch.setattr(NetworkCollector, "LINKS_WAIT_S", 0.001)
     host_tree.write("proc/net/dev", net_dev(eth0=ZERO))
     collector = NetworkCollector(host_tree.context())
-    snapshots = [collector.read() for _ in range(3)]
+    snapshots = [collector.read()]
+    # Only the round that sent somebody to look may wait.
+    monkeypatch.setattr(NetworkCollector, "LINKS_WAIT_S", 20.0)
+    started = time.monotonic()
+    snapshots += [collector.read() for _ in range(2)]
+    assert time.monotonic() - started < 10
     assert "rx_bytes.eth0" in collector.compute(snapshots[1], snapshots[2], 1.0)
     assert len(looks) == 1
     release.set()
     assert collector._look.wait(10)
     assert collector.read().links == {"eth0": Link(speed_mbps=1000)}
+
+
+def test_interfaces_that_come_and_go_do_not_make_it_look_every_time(
+    host_tree: HostTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[tuple[str, ...]] = []
+
+    def look(_: object, names: tuple[str, ...]) -> dict[str, Link]:
+        looks.append(names)
+        return {}
+
+    monkeypatch.setattr(network, "read_links", look)
+    monkeypatch.setattr(NetworkCollector, "LINKS_WAIT_S", 10.0)
+    collector = NetworkCollector(host_tree.context())
+    for number in range(3):
+        host_tree.write("proc/net/dev", net_dev(**{f"veth{number}": ZERO}))
+        collector.read()
+    assert looks == [("veth0",)]
+    monkeypatch.setattr(NetworkCollector, "LINKS_EVERY_S_WHEN_CHANGED", 0.0)
+    collector.read()
+    collector.read()
+    assert looks == [("veth0",), ("veth2",)]
 
 
 def test_links_seen_too_long_ago_are_not_shown(host_tree: HostTree, monkeypatch: pytest.MonkeyPatch) -> None:
