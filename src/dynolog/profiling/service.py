@@ -296,7 +296,8 @@ def _warnings(targets: _Targets, config: KinetoConfig, daemon_uid: int) -> list[
     jobs = {trainer.job.text for trainer in chosen}
     if len(users) > 1 and "" not in jobs:
         said.append(
-            f"the trainers belong to several users (uids {', '.join(map(str, sorted(users)[:8]))}): one of them may only say that it is in this job"
+            f"the trainers belong to several users (uids {', '.join(map(str, sorted(users)[:8]))}): "
+            "one of them may only say that it is in this job"
         )
     waiting = sum(not trainer.ready for trainer in chosen)
     if waiting:

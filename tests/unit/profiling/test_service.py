@@ -236,6 +236,25 @@ def test_waiting_returns_at_the_next_change_and_at_once_when_done(service: FakeS
     assert done.done
 
 
+def test_changes_of_a_crowd_are_told_together(service: FakeService) -> None:
+    pids = range(100, 200)
+    for pid in pids:
+        service.trainer(facts(pid))
+    outcome = service.ask()
+    waiting = service.loop.create_task(service.service.wait(outcome.request_id, 0, 60))
+    service.loop.run_until_complete(asyncio.sleep(0))
+    for pid in pids:
+        service.poll(pid)
+        service.loop.run_until_complete(asyncio.sleep(0))
+    assert service.loop.run_until_complete(waiting).version == len(pids)
+
+
+def test_a_job_whose_trainers_have_several_users_is_warned_of(service: FakeService) -> None:
+    service.trainer(facts(10), uid=1000, job=5)
+    service.trainer(facts(11), uid=1001, job=5)
+    assert any("several users (uids 1000, 1001)" in note for note in service.ask(job_id=5).notes)
+
+
 def test_closing_lets_waiters_go(service: FakeService) -> None:
     service.trainer(facts(10))
     outcome = service.ask()
