@@ -1,6 +1,7 @@
 """Network, disks and file systems of this machine, against psutil and against what the test itself did."""
 
 import contextlib
+import json
 import os
 import shutil
 import socket
@@ -190,21 +191,68 @@ for before, after in zip(readings, readings[1:]):
 """
 
 
-@pytest.mark.root
-def test_an_interface_that_is_unplugged_while_watched() -> None:
-    """A veth pair in a network namespace of its own: measured, gone, and new again without a value at first."""
-    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("ip"):
-        pytest.skip("NEEDS ROOT, unshare and ip to make a network namespace")
+def run_apart(namespace: str, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a namespace of its own (`-n` network, `-m` mounts)."""
     paths = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
-    done = subprocess.run(
-        ["unshare", "-n", sys.executable, "-c", WATCH],
+    return subprocess.run(
+        ["unshare", namespace, sys.executable, "-c", script, *arguments],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.root
+def test_an_interface_that_is_unplugged_while_watched() -> None:
+    """A veth pair in a network namespace of its own: measured, gone, and new again without a value at first."""
+    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("ip"):
+        pytest.skip("NEEDS ROOT, unshare and ip to make a network namespace")
+    done = run_apart("-n", WATCH)
     assert done.returncode == 0, done.stderr
     plugged = "rx_bytes.lo rx_bytes.veth0 rx_bytes.veth1"
     virtual = [" ".join(word for word in line.split() if "ifb" not in word) for line in done.stdout.splitlines()]
     assert virtual == [plugged, "rx_bytes.lo", "rx_bytes.lo", plugged]
+
+
+HANG = """
+import ctypes, json, os, sys
+from dynolog.collectors.filesystem import FilesystemCollector
+from test_kernel_live_b import live_context
+point = sys.argv[1]
+libc = ctypes.CDLL(None, use_errno=True)
+server = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
+if libc.mount(b"silent", point.encode(), b"fuse", 0, options):
+    sys.exit(77)
+collector = FilesystemCollector(live_context())
+def look():
+    snapshot = collector.read()
+    values = collector.compute(snapshot, snapshot, 1.0)
+    return [values.get(f"filesystem_responding.{name}") for name in ("/", point)]
+seen = [look(), look()]
+threads = len(os.listdir("/proc/self/task"))
+os.close(server)
+(errand,) = [errand for (device, name), errand in collector._errands.items() if name == point]
+assert errand.wait(20)
+seen.append(look())
+libc.umount2(point.encode(), 2)
+seen.append(look())
+print(json.dumps({"seen": seen, "threads": threads, "left": len(os.listdir("/proc/self/task"))}))
+"""
+
+
+@pytest.mark.root
+def test_a_file_system_whose_server_is_silent(tmp_path: Path) -> None:
+    """D20 for real: a FUSE mount that nobody serves hangs in statvfs(3); one thread waits, the rest is measured."""
+    if os.geteuid() != 0 or not shutil.which("unshare") or not Path("/dev/fuse").exists():
+        pytest.skip("NEEDS ROOT, unshare and /dev/fuse to mount a file system that hangs")
+    done = run_apart("-m", HANG, str(tmp_path))
+    if done.returncode == 77:
+        pytest.skip("NEEDS the right to mount FUSE")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["seen"] == [[1, 0], [1, 0], [1, 0], [1, None]]
+    assert found["threads"] == 2
+    assert found["left"] == 1
