@@ -41,6 +41,7 @@ def select(
     """Match `request` on all trainers. `describe_busy` says what a trainer is busy with, None when it can take a config."""
     found = Selection()
     in_job = [trainer for trainer in trainers if job.matches(trainer.job)]
+    in_job.sort(key=lambda trainer: trainer.host_pid)  # as they were started, which is the order of their ranks
     found.in_job = len(in_job)
     meant = _by_pids(in_job, request.pids, found)
     found.by_pid = len(meant)

@@ -84,7 +84,7 @@ def test_an_ancestor_of_another_match_is_a_launcher_unless_it_works_itself(servi
     assert chosen(service) == [11]
     service.end(10)
     service.trainer(facts(10, command="python train.py", gpu=True), socket=1)
-    assert chosen(service) == [11, 10]
+    assert chosen(service) == [10, 11]
 
 
 def test_views_say_who_is_a_launcher(service: FakeService) -> None:

@@ -1,5 +1,6 @@
 """Who the trainers are: identity, arrival, departure."""
 
+import asyncio
 import threading
 import tracemalloc
 
@@ -175,6 +176,10 @@ def test_a_look_that_hangs_costs_only_the_details_of_that_process(room: FakeRoom
     first, second = room.desk.registry
     assert (first.details, second.details is not None) == (None, True)
     assert any("/proc/500" in notice for notice in room.desk.registry.notices)
+    # Nobody waits for it, and it is not looked at again as long as it hangs.
+    inspector = room.desk.registry.inspector
+    inspector.ask(first.serial, 500)
+    room.loop.run_until_complete(asyncio.wait_for(inspector.wait({first.serial}, 60), 5))
     held.set()
     room.loop.run_until_complete(room.desk.registry.inspector.wait((), 0))
     while first.details is None:
