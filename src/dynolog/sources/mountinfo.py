@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from dynolog.sources.host_files import HostFiles, KernelFile, unavailable
+from dynolog.sources.host_files import HostFiles, unavailable
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
@@ -53,23 +53,31 @@ def parse(data: bytes) -> list[Mount]:
 class MountReader:
     """Reads the mounts of the host again and again. Raises SourceUnavailable when it cannot.
 
-    Below another root these are the mounts of process 1, because "self" there is still this process in its container.
+    Below another root these are the mounts of process 1 where it is seen, because "self" there is this process in its container.
     """
 
     def __init__(self, host: HostFiles) -> None:
-        own = KernelFile(host.path("proc/self/mountinfo"))
-        first = KernelFile(host.path("proc/1/mountinfo"))
-        self._file = first if host.root != "/" and os.path.exists(first.path) else own
+        self._files = [host.file("proc/self/mountinfo")]
+        if host.root != "/":
+            self._files.insert(0, host.file("proc/1/mountinfo"))
         self._data = b""
         self._mounts: list[Mount] = []
 
     def read(self) -> list[Mount]:
         """The mounts; the same list again while nothing changed."""
-        try:
-            data = self._file.read()
-        except OSError as error:
-            raise unavailable(self._file.path, error) from error
+        data = self._read()
         if data != self._data:
             self._data = data
             self._mounts = parse(data)
         return self._mounts
+
+    def _read(self) -> bytes:
+        for file in self._files[:-1]:
+            try:
+                return file.read()
+            except OSError:
+                continue  # no such process below this root
+        try:
+            return self._files[-1].read()
+        except OSError as error:
+            raise unavailable("/proc/self/mountinfo", error) from error

@@ -41,6 +41,9 @@ def build_disks(root: Path, step: int) -> None:
         point = f"/data/{number}"
         (root / point[1:]).mkdir(parents=True, exist_ok=True)
         mounts.append(f"{10 + number} 1 259:{number * 16 + 1} / {point} rw,noatime shared:{number} - xfs /dev/disk rw")
+    # The one that answers in this tree: subvolumes are not known by their number.
+    (root / "scratch").mkdir(exist_ok=True)
+    mounts.append("190 1 0:190 / /scratch rw - btrfs /dev/disk rw")
     mounts += [
         f"{200 + n} 1 0:{200 + n} / /var/lib/docker/overlay2/{n:064x}/merged rw - overlay overlay rw" for n in range(32)
     ]
