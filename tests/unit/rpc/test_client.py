@@ -108,6 +108,8 @@ def test_a_failed_reply_is_an_error_with_its_code(target: Target) -> None:
     with pytest.raises(RequestError, match="no request r9") as caught:
         call(target, WaitTrace(request_id="r9"), TraceProgressReply)
     assert caught.value.code == "not_found"
+    with pytest.raises(RequestError):
+        call(target, WaitTrace(request_id="r9"), dict)
 
 
 def test_the_word_failed_inside_a_good_reply_is_no_failure(target: Target, fakes: FakeServices) -> None:

@@ -135,6 +135,12 @@ def test_a_refusal_of_the_service_keeps_its_code(ask: Asked) -> None:
     assert reply == {"status": "failed", "code": "path_not_writable", "error": "uid 5 may not write /x"}
 
 
+def test_a_caller_without_the_right_is_logged(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
+    ask.fakes.traces.outcome = RequestError("forbidden", "trainer 5 belongs to uid 0")
+    assert ask("setKinetOnDemandRequest", config="")["code"] == "forbidden"
+    assert "refused setKinetOnDemandRequest from pid 9 of uid 1000" in caplog.text
+
+
 def test_a_fault_of_ours_is_counted_logged_and_answered(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
     ask.fakes.traces.outcome = ZeroDivisionError("oops")
     assert ask("setKinetOnDemandRequest", config="")["code"] == "internal"

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import gc
 import json
 import os
 import socket
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from dynolog.model.flag import Settings
 from dynolog.model.trace_request import Caller
+from dynolog.rpc.connection import RECEIVE_BYTES, Connection
 from dynolog.rpc.connection_table import ConnectionTable
 from dynolog.rpc.flags import FLAGS
 from dynolog.rpc.framing import LENGTH, frame
@@ -140,6 +142,7 @@ def test_a_refusal_survives_what_comes_later(daemon: RpcThread) -> None:
     with connect(daemon) as sock:
         sock.sendall(LENGTH.pack(0))
         assert b"bad_frame" in sock.recv(500)
+        eventually(lambda: len(daemon.server.connections.lingering) == 1)
         sock.sendall(b"more")
         sock.shutdown(socket.SHUT_WR)
         assert receive(sock) == b""
@@ -153,6 +156,36 @@ def test_bytes_after_the_request_do_not_destroy_the_reply(daemon: RpcThread) -> 
             time.sleep(0.01)  # a reset would have come by now
             assert receive(sock) == frame(b'{"status":1}')
     eventually(lambda: held(daemon) == 0)
+
+
+def test_bytes_that_were_not_even_read_do_not_destroy_the_reply(daemon: RpcThread) -> None:
+    """The request ends exactly where one receive ends, so that what follows is still in the kernel."""
+    request = b'{"fn":"getStatus"}'.ljust(RECEIVE_BYTES - LENGTH.size)
+    with connect(daemon) as sock:
+        sock.sendall(frame(request) + b"x" * 100_000)
+        assert receive(sock) == frame(b'{"status":1}')
+    eventually(lambda: held(daemon) == 0)
+
+
+def test_one_that_is_closed_before_its_answer_was_begun_leaves_nothing(fakes: FakeServices) -> None:
+    async def story() -> None:
+        server = RpcServer(
+            asyncio.get_running_loop(), fakes.services, Settings(FLAGS, {"port": 0, "rpc_unix_socket": "none"})
+        )
+        ours, theirs = socket.socketpair()
+        with theirs:
+            ours.setblocking(False)
+            theirs.sendall(frame(b'{"fn":"waitTrace","request_id":"r1"}'))
+            connection = Connection(server.connections, ours)
+            connection.start()
+            task = connection.task
+            assert task is not None
+            connection.close()
+            await asyncio.wait([task])
+        assert len(server.connections) == 0
+
+    asyncio.run(story())
+    gc.collect()  # a coroutine that was never awaited would be reported here
 
 
 def test_a_refusal_reaches_a_client_that_is_still_sending(daemon: RpcThread) -> None:
