@@ -1,12 +1,14 @@
 """Real processes for integration tests: the daemon, dyno, and PyTorch trainers."""
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -105,7 +107,7 @@ class Daemon(Process):
     def __init__(self, directory: Path, *flags: str, fabric: str | None = None, **options: Any) -> None:
         self.directory = directory
         self.unix = directory / "rpc.sock"
-        self.ipc_dir = directory / "ipc"
+        self.ipc_dir = ipc_directory(directory)
         command = [
             sys.executable,
             "-m",
@@ -153,6 +155,15 @@ class Daemon(Process):
             return trainers if len(trainers) >= count and all(t.get("command") for t in trainers) else []
 
         return eventually(enough, timeout_s, f"{count} trainers registered; {self.output[-2000:]}")
+
+
+def ipc_directory(directory: Path) -> Path:
+    """The socket directory of the daemon whose own is `directory`: short, because a socket path has at most 107 bytes."""
+    name = hashlib.sha256(os.fsencode(directory)).hexdigest()[:12]
+    path = Path(tempfile.gettempdir()) / f"dynolog-{name}"
+    path.mkdir(exist_ok=True)
+    path.chmod(0o1777)
+    return path
 
 
 @contextlib.contextmanager
@@ -205,6 +216,11 @@ def running_trainer(
         process.wait_for(" step 1 ", count=ranks, timeout_s=120)
         yield process
     finally:
+        if ranks > 1:
+            # torchrun's workers are in sessions of their own: only it can end them all.
+            process.popen.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.popen.wait(30)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.stop(signal.SIGKILL)

@@ -10,6 +10,7 @@ import pytest
 
 from integration.harness import (
     eventually,
+    ipc_directory,
     needs_root,
     needs_torch,
     running_daemon,
@@ -135,8 +136,7 @@ def test_a_trainer_in_its_own_network_and_pid_namespace_needs_no_mount(tmp_path:
 
 
 def test_a_daemon_that_starts_after_the_trainer_or_again_finds_it(tmp_path: Path) -> None:
-    (tmp_path / "d" / "ipc").mkdir(parents=True)
-    with running_trainer(trainer_env(tmp_path, tmp_path / "d" / "ipc")):
+    with running_trainer(trainer_env(tmp_path, ipc_directory(tmp_path / "d"))):
         for attempt in ("late", "restarted"):
             with running_daemon(tmp_path / "d") as daemon:
                 daemon.wait_for_trainers(1)

@@ -77,7 +77,12 @@ IPC_FLAGS = (
         help="find network namespaces (containers) that hold trainers and listen in them too; needs root",
         section="ipc",
     ),
-    Flag(name="ipc_fabric_name", default="dynolog", help="name of the IPC socket; trainers use dynolog", section="ipc"),
+    Flag(
+        name="ipc_fabric_name",
+        default="dynolog",
+        help="abstract name of the IPC; trainers look for dynolog, so another one leaves only --ipc_socket_dir to reach this daemon",
+        section="ipc",
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.status import Status
 from dynolog.exporters.registry import chosen
 from dynolog.exporters.spec import ExporterContext
-from dynolog.ipc.listener import IpcListener
+from dynolog.ipc.listener import IPC_NAME, IpcListener
 from dynolog.model.clock import SystemClock
 from dynolog.model.flag import Settings
 from dynolog.model.metric import Catalogue
@@ -77,6 +77,7 @@ class Daemon:
                 socket_dir=settings.text("ipc_socket_dir"),
                 namespaces=settings.on("ipc_namespaces"),
                 name=settings.text("ipc_fabric_name"),
+                file_name=IPC_NAME,
             )
         self.status = Status(self, sink, hostname(), said)
         self.rpc = RpcServer(

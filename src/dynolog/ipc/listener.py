@@ -26,7 +26,8 @@ class IpcListener:
     """Listens for trainers and calls `handler`; everything but the namespace scan is on the thread of `loop`.
 
     `socket_dir` "" means no socket file. With `namespaces`, network namespaces that hold trainers are joined every
-    `scan_interval_s` seconds. `name` is the IPC name, another one in tests.
+    `scan_interval_s` seconds. `name` is the IPC name, another one beside a second daemon; the socket file may keep
+    the one that trainers look for (`file_name`).
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class IpcListener:
         socket_dir: str = "",
         namespaces: bool = False,
         name: str = IPC_NAME,
+        file_name: str = "",
         scan_interval_s: float = 10.0,
     ) -> None:
         self.counters = IpcCounters()
@@ -46,6 +48,7 @@ class IpcListener:
         self._notices = notices
         self._socket_dir = socket_dir
         self._name = name
+        self._file_name = file_name or name
         self._endpoints: list[Endpoint] = []
         self._joined: dict[int, Endpoint] = {}
         self._arrived: deque[tuple[int, socket.socket]] = deque()
@@ -144,7 +147,7 @@ class IpcListener:
             raise DynologError(f"the IPC cannot listen on {shown}: {error.strerror or error}") from error
 
     def _bind_file(self) -> socket.socket:
-        path = addresses.filesystem(self._socket_dir, self._name)
+        path = addresses.filesystem(self._socket_dir, self._file_name)
         if notice := addresses.prepare_directory(self._socket_dir):
             self.say("ipc_socket_dir", notice)
         addresses.remove_stale(path)
