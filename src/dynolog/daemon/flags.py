@@ -3,6 +3,7 @@
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.collectors.spec import CollectorSpec
 from dynolog.daemon.flags_not_built import NOT_BUILT_FLAGS
+from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
 from dynolog.exporters.registry import EXPORTERS
 from dynolog.model.flag import Flag
 from dynolog.rpc.flags import FLAGS as RPC_FLAGS
@@ -117,6 +118,7 @@ def declared_flags() -> tuple[Flag, ...]:
         *IPC_FLAGS,
         *RPC_FLAGS,
         *(flag for spec in COLLECTORS for flag in collector_flags(spec)),
+        *DELIVERY_FLAGS,
         *(flag for exporter in EXPORTERS for flag in exporter.flags),
         *NOT_BUILT_FLAGS,
     ]

@@ -31,8 +31,22 @@ class CollectorStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     notices: tuple[str, ...] = ()
 
 
+class ExporterState(StrEnum):
+    """How an exporter fares."""
+
+    IDLE = "idle"  # nothing delivered yet
+    OK = "ok"
+    RETRYING = "retrying"  # the destination cannot be reached or has no time; what is queued will be tried again
+    FAILING = "failing"  # what was tried last was refused, and is lost
+
+
 class ExporterStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One exporter: where it writes, what it sent and dropped, when it last succeeded (0: never)."""
+    """One exporter: where it writes, what it sent and dropped, when it last succeeded (0: never).
+
+    `queued` and `queued_bytes` are what waits in memory, `spool_bytes` what waits in --spool_dir. `spool` is "" without
+    one, "on", or "off: " and why. `dropped_by` gives the records of `dropped` by reason, one word in snake_case each.
+    `next_try_s` is how long until the next attempt while it is retrying.
+    """
 
     name: str
     destination: str
@@ -41,6 +55,13 @@ class ExporterStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     queued: int = 0
     last_success_wall_ns: int = 0
     error: str = ""
+    state: ExporterState = ExporterState.IDLE
+    queued_bytes: int = 0
+    spool: str = ""
+    spool_bytes: int = 0
+    dropped_by: dict[str, int] = {}
+    retries: int = 0
+    next_try_s: float = 0.0
 
 
 class IpcStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
