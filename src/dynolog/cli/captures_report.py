@@ -78,6 +78,10 @@ def _written_lines(capture: CaptureInfo) -> list[str]:
     if file.longest:
         named = (f"{operation.name} {microseconds(operation.duration_us)}" for operation in file.longest[:_LONGEST])
         lines.append(f"    longest: {', '.join(named)}")
+    if capture.host_path not in ("", capture.path):
+        lines.append(
+            f"    that path is the process's own: its host has the file at {capture.host_path} (--fetch DIR brings it here)"
+        )
     lines += (f"    warning: {warning}" for warning in file.warnings)
     return lines
 

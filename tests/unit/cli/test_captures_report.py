@@ -34,6 +34,16 @@ def test_a_written_file_with_its_longest_operations() -> None:
     ]
 
 
+def test_a_file_in_the_processs_own_mounts_is_named_as_its_host_sees_it() -> None:
+    """A10: the path alone leads nowhere when the process has other mounts than the reader."""
+    elsewhere = capture(
+        1, host_pid=77, state=CaptureState.WRITTEN, file=WRITTEN, host_path="/proc/77/root/tmp/t_1.json"
+    )
+    assert [line for line in capture_lines(elsewhere) if "/proc/77/root/tmp/t_1.json (--fetch DIR" in line]
+    same = capture(2869, state=CaptureState.WRITTEN, file=WRITTEN, host_path="/tmp/t_2869.json")
+    assert not [line for line in capture_lines(same) if "--fetch" in line]
+
+
 def test_a_failed_one_says_why_and_a_namespace_pid_is_named_with_the_hosts() -> None:
     failed = capture(1, host_pid=77, state=CaptureState.FAILED, reason="it ended while recording")
     assert capture_lines(failed) == ["/tmp/t_1.json (pid 1, host pid 77): failed: it ended while recording"]
