@@ -1,7 +1,6 @@
-"""Log lines in glog format, on stderr or in a file that rotates by size.
+"""The daemon's log, on stderr or in a file that rotates by size; its lines are in glog's format unless --log_format says otherwise.
 
-`Lyyyymmdd hh:mm:ss.uuuuuu threadid file:line] message`, local time, as glog writes them. Whoever logs only appends to a bounded
-queue; one thread writes. A full disk or a blocked pipe loses lines, counts them, and stops nobody.
+Whoever logs only appends to a bounded queue; one thread writes. A full disk or a blocked pipe loses lines, counts them, and stops nobody.
 """
 
 import contextlib
@@ -12,6 +11,8 @@ import threading
 import time
 from collections import deque
 
+from dynolog.daemon.log_lines import GlogLines, LogLines
+
 _QUEUE_BYTES = 1 << 20
 _LEVELS = {"I": 0, "W": 1, "E": 2, "F": 3}
 
@@ -19,11 +20,19 @@ _LEVELS = {"I": 0, "W": 1, "E": 2, "F": 3}
 class GlogSink:
     """Where log lines go. `path` "" is stderr; `rotate_bytes` 0 never rotates; `keep` old files are kept, compressed."""
 
-    def __init__(self, path: str = "", rotate_bytes: int = 0, keep: int = 7, minimum_level: int = 0) -> None:
+    def __init__(
+        self,
+        path: str = "",
+        rotate_bytes: int = 0,
+        keep: int = 7,
+        minimum_level: int = 0,
+        lines: LogLines | None = None,
+    ) -> None:
         self._path = path
         self._rotate_bytes = rotate_bytes
         self._keep = keep
         self._minimum_level = minimum_level
+        self._form = lines or GlogLines()
         self._fd = 2
         self._file_bytes = 0
         self._lines: deque[bytes] = deque()
@@ -33,8 +42,6 @@ class GlogSink:
         self._reopen = False
         self._idle = True
         self._unreported = 0
-        self._second = 0
-        self._second_text = ""
         self.lost_lines = 0
         self.last_error = ""
         self._open()
@@ -45,17 +52,18 @@ class GlogSink:
         """Queue one line; `severity` is I, W, E or F. Never blocks and never raises for a sick disk."""
         if _LEVELS[severity] < self._minimum_level:
             return
-        now_ns = time.time_ns()
-        seconds, rest_ns = divmod(now_ns, 1_000_000_000)
-        if seconds != self._second:
-            self._second_text = time.strftime("%Y%m%d %H:%M:%S", time.localtime(seconds))
-            self._second = seconds
-        # A line is one line: text from outside must not forge another.
-        message = text.replace("\n", "\\n").replace("\r", "\\r")
-        thread_id = threading.get_native_id()
-        data = f"{severity}{self._second_text}.{rest_ns // 1000:06d} {thread_id} {file}:{line}] {message}\n".encode(
-            "utf-8", "replace"
-        )
+        self._put(self._form.line(severity, time.time_ns(), threading.get_native_id(), (file, line), text))
+
+    def write_at_info(self, file: str, line: int, text: str) -> None:
+        """Queue one line of severity I: what exporters that write to the log are given."""
+        self.write("I", file, line, text)
+
+    def write_line(self, data: bytes) -> None:
+        """Queue a line that is whole as it is, but for its newline; like one of severity I."""
+        if not self._minimum_level:
+            self._put(data + b"\n")
+
+    def _put(self, data: bytes) -> None:
         with self._changed:
             if self._queued_bytes + len(data) > _QUEUE_BYTES:
                 self._count_lost(1, "the log cannot be written as fast as lines come")
@@ -63,10 +71,6 @@ class GlogSink:
             self._lines.append(data)
             self._queued_bytes += len(data)
             self._changed.notify()
-
-    def write_at_info(self, file: str, line: int, text: str) -> None:
-        """Queue one line of severity I: what exporters that write to the log are given."""
-        self.write("I", file, line, text)
 
     def reopen(self) -> None:
         """Open the path again (after logrotate moved the file)."""
@@ -133,10 +137,8 @@ class GlogSink:
         if self._fd < 0:
             self._open()
         if self._unreported:
-            lines.insert(
-                0,
-                f"W{self._second_text}.000000 0 glog.py:0] {self._unreported} log lines were lost: {self.last_error}\n".encode(),
-            )
+            sentence = f"{self._unreported} log lines were lost: {self.last_error}"
+            lines.insert(0, self._form.line("W", time.time_ns(), 0, ("glog.py", 0), sentence))
         data = b"".join(lines)
         written = 0
         try:

@@ -10,6 +10,8 @@ from dynolog.daemon import exit_codes, process_limits
 from dynolog.daemon.flag_parser import FlagParser
 from dynolog.daemon.flags import declared_flags
 from dynolog.daemon.glog import GlogHandler, GlogSink
+from dynolog.daemon.log_lines import lines_of
+from dynolog.exporters.log import LOG_FORMAT
 from dynolog.model.errors import DynologError, FlagError
 from dynolog.model.flag import Flag, Settings
 
@@ -73,6 +75,7 @@ def _run(settings: Settings, flags: Sequence[Flag], given: list[str], said: tupl
         int(settings.number("log_rotate_mb") * _MB),
         settings.integer("log_keep"),
         settings.integer("minloglevel"),
+        lines_of(settings.text(LOG_FORMAT.name)),
     )
     handler = GlogHandler(sink)
     root = logging.getLogger()

@@ -47,7 +47,11 @@ class Daemon:
         self.notices = NoticeBoard("ipc")
         self.exporters = chosen(settings)
         exporter_context = ExporterContext(
-            settings=settings, catalogue=catalogue, hostname=hostname(), write_log=sink.write_at_info
+            settings=settings,
+            catalogue=catalogue,
+            hostname=hostname(),
+            write_log=sink.write_at_info,
+            write_line=sink.write_line,
         )
         self.fanout = Fanout(((spec.name, spec.factory(exporter_context)) for spec in self.exporters), clock)
         self.latest = LatestRecords(catalogue, COLLECTORS, clock)

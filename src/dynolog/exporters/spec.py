@@ -9,14 +9,19 @@ from dynolog.model.metric import Catalogue
 from dynolog.pipeline.delivery import Exporter
 
 
+def _nowhere(_line: bytes) -> None:
+    """For an exporter that is made without a daemon around it."""
+
+
 class ExporterContext(msgspec.Struct, frozen=True, kw_only=True):
     """What an exporter is made from. `write_log(file, line, text)` puts an info line into the daemon's own log; the
-    log adds the glog prefix."""
+    log adds the glog prefix. `write_line` puts a whole line into it, without a prefix."""
 
     settings: Settings
     catalogue: Catalogue
     hostname: str
     write_log: Callable[[str, int, str], None]
+    write_line: Callable[[bytes], None] = _nowhere
 
 
 class ExporterSpec(msgspec.Struct, frozen=True, kw_only=True):
