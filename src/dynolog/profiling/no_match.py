@@ -8,7 +8,10 @@ from dynolog.profiling.matching import Selection, wanted_pids
 from dynolog.profiling.trainer import Trainer
 
 _MOST_LISTED = 8
-_MOST_PROBED = 64
+# Named pids that are looked for among the live processes.
+MOST_PROBED = 64
+# Codes that may mean a process which could register and has not.
+NOT_REGISTERED = ("no_trainer_registered", "pid_not_registered")
 _REGISTER = "start it with KINETO_USE_DAEMON=1, PyTorch 2.0 or later"
 
 
@@ -33,13 +36,13 @@ def explain(
         return "ambiguous", "; ".join(entry.error for entry in found.left_out if entry.code == "ambiguous")
     pids = sorted(wanted_pids(request.pids))
     here = any(trainer.pid in pids or trainer.host_pid in pids for trainer in trainers)
-    if pids and not here and not any(map(is_alive, pids[:_MOST_PROBED])):
+    if pids and not here and not any(map(is_alive, pids[:MOST_PROBED])):
         return "pid_dead", f"{_list('pid', pids)}: no such process here. {_registered(trainers)}"
     if not trainers:
         lead = f"{_list('pid', pids)} is alive, but no" if pids else "no"
         return (
             "no_trainer_registered",
-            f"{lead} trainer has registered: {_REGISTER}, and give it one poll interval (5 s)",
+            f"{lead} trainer has registered: {_REGISTER}, and give it one poll interval (5 s).",
         )
     return _unlike(request, job, trainers, found, pids)
 
@@ -67,7 +70,16 @@ def _unlike(
 def _elsewhere(trainers: Sequence[Trainer], pids: Sequence[int]) -> str:
     """The usual mistake: the pid is there, but in a job, and the request did not say which."""
     jobs = sorted({trainer.job.text or "0" for trainer in trainers if trainer.host_pid in pids or trainer.pid in pids})
-    return f"; the pid is registered in {_list('job', jobs)}: give it as --job-id" if jobs else ""
+    if jobs:
+        return f"; the pid is registered in {_list('job', jobs)}: give it as --job-id"
+    below = sorted(
+        {
+            trainer.job.text or "0"
+            for trainer in trainers
+            if trainer.details and set(pids) & set(trainer.details.host_ancestors)
+        }
+    )
+    return f"; processes below it are registered in {_list('job', below)}: give it as --job-id" if below else ""
 
 
 def _registered(trainers: Sequence[Trainer]) -> str:

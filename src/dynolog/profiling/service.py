@@ -19,11 +19,12 @@ from dynolog.profiling.estimate import estimate, notes, require_time_enough
 from dynolog.profiling.inspector import Facts
 from dynolog.profiling.job import JobSelector, parse_job
 from dynolog.profiling.kineto_config import KinetoConfig
-from dynolog.profiling.matching import Selection, launchers_among, select
-from dynolog.profiling.no_match import explain
+from dynolog.profiling.matching import Selection, launchers_among, select, wanted_pids
+from dynolog.profiling.no_match import MOST_PROBED, NOT_REGISTERED, explain
 from dynolog.profiling.off_thread import call_off_thread
 from dynolog.profiling.registry import ProcessWatch
 from dynolog.profiling.trainer import Trainer
+from dynolog.profiling.unregistered import UnregisteredLook
 
 CheckDestinations = Callable[[list[Destination]], Awaitable[list[str]]]
 # Trainers whose first poll has just come are looked at before matching, but no look that hangs holds up a request.
@@ -64,6 +65,7 @@ class TraceService:
         self._ipc_enabled = ipc_enabled
         self.desk = CaptureDesk(loop, clock, reader, make_watch, processes)
         self._daemon_uid = os.geteuid()
+        self._unregistered = UnregisteredLook(reader, _own_net_namespace())
 
     @property
     def ipc_enabled(self) -> bool:
@@ -116,7 +118,7 @@ class TraceService:
             await self._look_again(found.matched)
             found = self._select(request, job, caller)
         if not found.matched:
-            return self._no_match(request, job, found)
+            return await self._no_match(request, job, found, caller)
         require_time_enough(config, found.chosen, self._clock.wall_ns())
         paths = {trainer.serial: config.final_path(trainer.pid) for trainer in found.chosen}
         chosen = self._still_free(await self._with_destination(found, paths), found)
@@ -141,7 +143,9 @@ class TraceService:
             inspector.ask(trainer.serial, trainer.host_pid)
         await inspector.wait({trainer.serial for trainer in verified}, _LOOK_S)
 
-    def _no_match(self, request: TraceRequest, job: JobSelector, found: Selection) -> TraceOutcome:
+    async def _no_match(
+        self, request: TraceRequest, job: JobSelector, found: Selection, caller: Caller
+    ) -> TraceOutcome:
         code, reason = explain(
             request,
             job,
@@ -150,7 +154,18 @@ class TraceService:
             ipc_enabled=self._ipc_enabled,
             is_alive=self._reader.exists,
         )
+        if code in NOT_REGISTERED and (pid := self._live_stranger(request)):
+            known = await self._unregistered.explain(
+                pid, lambda uid: caller.may_act_for(uid, self._daemon_uid), _LOOK_S
+            )
+            reason += f" Pid {pid}: {known}." if known else ""
         return TraceOutcome(no_match_code=code, no_match_reason=reason, not_traced=tuple(found.left_out))
+
+    def _live_stranger(self, request: TraceRequest) -> int:
+        """The first process that was named, lives, and is no trainer; 0 for none."""
+        trainers = {pid for trainer in self.desk.registry for pid in (trainer.pid, trainer.host_pid)}
+        named = sorted(wanted_pids(request.pids) - trainers)[:MOST_PROBED]
+        return next((pid for pid in named if self._reader.exists(pid)), 0)
 
     async def _with_destination(self, found: Selection, paths: dict[int, str]) -> list[Trainer]:
         refusals = await self._check_destinations(
@@ -264,6 +279,13 @@ class TraceService:
         return WrittenTrace(
             capture=capture.info(), fd=fd, size_bytes=capture.file.size_bytes, sha256=capture.file.sha256
         )
+
+
+def _own_net_namespace() -> int:
+    try:
+        return os.stat("/proc/self/ns/net").st_ino
+    except OSError:
+        return 0
 
 
 def describe(caller: Caller) -> str:

@@ -25,6 +25,9 @@ ENVIRONMENT_KEYS = (
     "SLURM_STEP_ID",
     "KINETO_ONDEMAND_TRACE_DIR",
     "KINETO_CONFIG",
+    "KINETO_USE_DAEMON",
+    "KINETO_DAEMON_INIT_DELAY_S",
+    "KINETO_IPC_SOCKET_DIR",
 )
 _WANTED = frozenset(key.encode() for key in ENVIRONMENT_KEYS)
 _LONGEST_VALUE = 4096
@@ -91,7 +94,8 @@ class Ancestor(msgspec.Struct, frozen=True):
 class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What one look at a process found; what could not be read is empty, 0 or None.
 
-    `namespace_pids` are its pids from our namespace inwards. `pid_namespace` and `net_namespace` are inode numbers.
+    `namespace_pids` are its pids from our namespace inwards. `pid_namespace` and `net_namespace` are inode numbers. `uid` owns
+    the process (-1: unknown). Where `environment_is_known` is False, a missing variable may be set all the same.
     """
 
     stat: ProcessStat
@@ -101,6 +105,8 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
     net_namespace: int = 0
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = {}
+    environment_is_known: bool = False
+    uid: int = -1
     holds_gpu: bool = False
 
     @property
@@ -126,6 +132,7 @@ class ProcessReader:
     def facts(self, pid: int) -> ProcessFacts:
         """All facts of a process. Raises OSError when it has gone, ValueError when its stat does not parse."""
         stat = self.stat(pid)
+        environment = self._read(pid, "environ")
         return ProcessFacts(
             stat=stat,
             namespace_pids=self._namespace_pids(pid),
@@ -133,7 +140,9 @@ class ProcessReader:
             pid_namespace=self._namespace(pid, "pid"),
             net_namespace=self._namespace(pid, "net"),
             arguments=parse_command_line(self._read(pid, "cmdline")),
-            environment=parse_environment(self._read(pid, "environ")),
+            environment=parse_environment(environment),
+            environment_is_known=bool(environment),
+            uid=self._uid(pid),
             holds_gpu=self.holds_gpu(pid),
         )
 
@@ -158,6 +167,12 @@ class ProcessReader:
             return self._host.read(f"proc/{pid}/{name}")
         except OSError:
             return b""
+
+    def _uid(self, pid: int) -> int:
+        try:
+            return os.stat(self._host.path(f"proc/{pid}")).st_uid
+        except OSError:  # it has ended meanwhile
+            return -1
 
     def _namespace_pids(self, pid: int) -> tuple[int, ...]:
         return parse_namespace_pids(self._read(pid, "status"))

@@ -214,3 +214,12 @@ def test_an_empty_match_says_why(service: FakeService) -> None:
     assert "KINETO_USE_DAEMON=1" in outcome.no_match_reason
     assert "job 5: pid 10" in outcome.no_match_reason
     assert service.ask(job_id=6).no_match_code == "job_not_found"
+
+
+def test_a_parent_of_a_trainer_in_another_job_says_which_job(service: FakeService) -> None:
+    """The pid of `timeout python train.py` is a natural thing to name."""
+    service.trainer(facts(10, ancestors=((9,), (1,))), job=5)
+    service.reader.processes[9] = facts(9)
+    outcome = service.ask(pids=(9,))
+    assert outcome.no_match_code == "job_not_found"
+    assert "processes below it are registered in job 5: give it as --job-id" in outcome.no_match_reason
