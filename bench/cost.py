@@ -70,7 +70,7 @@ def pss_mb(pids: list[int]) -> float:
     return round(total / 1024, 2)
 
 
-def floor(hz: float, seconds: float) -> dict:
+def floor(hz: float, seconds: float) -> dict[str, float]:
     files = []
     for name in FLOOR_FILES:
         try:

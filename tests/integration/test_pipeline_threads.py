@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from dynolog.collectors import cpu, own
@@ -172,7 +173,7 @@ def test_stop_with_a_hanging_read_is_quick(pipe: PipeRead) -> None:
 
 def test_real_collectors_end_up_in_the_log_and_in_the_latest_records() -> None:
     """The chain as the daemon wires it: CPU and the daemon itself, on multiples of 0.1 s."""
-    specs = (cpu.SPEC, own.SPEC)
+    specs = (cpu.SPEC, msgspec.structs.replace(own.SPEC, shortest_interval_s=0.0))
     flags = [flag for one in specs for flag in one.flags]
     settings = Settings([*flags, USE_JSON, Flag(name="log_file", default="", help="")])
     catalogue = Catalogue(metric for one in specs for metric in one.metrics)

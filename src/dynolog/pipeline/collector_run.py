@@ -51,6 +51,7 @@ class CollectorRun:
         self.notices = NoticeBoard(spec.name)
         self.enabled = False
         self.configured_interval_ns = 1
+        self.phase_ns = 0
         self.stretch = 1
         # When the read that is under way began; None between rounds.
         self.reading_since_ns: int | None = None
@@ -92,6 +93,7 @@ class CollectorRun:
             return None
         if self._last_ns is None:
             return now_ns
+        offset_ns -= self.phase_ns
         due = next_due_ns(self._last_ns, self.interval_ns, offset_ns)
         earliest_ns = max(self._not_before_ns, idle_since_ns)
         return due if due >= earliest_ns else next_multiple_ns(earliest_ns, self.interval_ns, offset_ns)

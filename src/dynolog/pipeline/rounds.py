@@ -17,7 +17,7 @@ from dynolog.model.status import CollectorState, CollectorStatus
 from dynolog.pipeline.budget import Cost, CpuBudget
 from dynolog.pipeline.collector_run import Attempt, CollectorRun
 from dynolog.pipeline.config import PipelineConfig
-from dynolog.pipeline.schedule import effective_interval_ns, interval_ns, patience_ns
+from dynolog.pipeline.schedule import effective_interval_ns, interval_ns, patience_ns, phase_ns
 from dynolog.sources.own_process import own_cpu_ns
 
 _log = logging.getLogger(__name__)
@@ -127,10 +127,15 @@ class Pipeline:
             return self._budget.usage.pct
 
     def _apply(self, config: PipelineConfig) -> None:
+        shared_ns = interval_ns(config.interval_s)
+        slower = 0
         for run in self._runs:
-            run.configured_interval_ns = effective_interval_ns(
-                config.interval_s, config.own_intervals_s.get(run.name, 0.0), run.spec.shortest_interval_s
-            )
+            own_s = config.own_intervals_s.get(run.name, 0.0)
+            run.configured_interval_ns = effective_interval_ns(config.interval_s, own_s, run.spec.shortest_interval_s)
+            run.phase_ns = 0
+            if own_s == 0 and run.configured_interval_ns > shared_ns:
+                run.phase_ns = phase_ns(slower, config.interval_s, run.configured_interval_ns)
+                slower += 1
             run.switch(run.name in config.enabled)
         self._budget_pct = config.cpu_budget_pct
         self._deadline_ns = interval_ns(config.deadline_s)

@@ -41,6 +41,13 @@ def effective_interval_ns(shared_s: float, own_s: float, shortest_s: float) -> i
     return shared * max(-(-interval_ns(shortest_s) // shared), 1)
 
 
+def phase_ns(slot: int, shared_s: float, interval: int) -> int:
+    """How far the multiples of a collector that is slower than the others are shifted: by whole shared intervals, one more for
+    each such collector, so that they are not all read in the same round. The same on every host.
+    """
+    return slot * interval_ns(shared_s) % interval
+
+
 def patience_ns(deadline_ns: int, shortest_interval_ns: int) -> int:
     """How long a round waits for one collector before it goes on without it; never longer than the deadline."""
     return min(deadline_ns, max(int(shortest_interval_ns * _PATIENCE_SHARE), _LEAST_PATIENCE_NS))

@@ -9,6 +9,7 @@ from dynolog.pipeline.schedule import (
     next_due_ns,
     next_multiple_ns,
     patience_ns,
+    phase_ns,
     retry_delay_ns,
 )
 
@@ -94,3 +95,14 @@ def test_a_failing_source_is_left_alone_for_twice_as_long_each_time_up_to_a_minu
     delay = retry_delay_ns(failures, interval)
     assert interval <= delay <= max(60 * SECOND, interval)
     assert delay <= retry_delay_ns(failures + 1, interval) <= 2 * delay
+
+
+def test_slow_collectors_are_read_in_different_rounds_of_the_same_grid() -> None:
+    """Seven that are read every 10 s beside a round every second: one a round, on whole seconds of every host's wall clock."""
+    interval = effective_interval_ns(1.0, 0.0, 10.0)
+    phases = [phase_ns(slot, 1.0, interval) for slot in range(7)]
+    assert phases == [slot * SECOND for slot in range(7)]
+    for offset in (0, 1_700_000_000 * SECOND, 123 * SECOND):
+        walls = [next_due_ns(7 * SECOND, interval, offset - phase) + offset for phase in phases]
+        assert [wall % interval for wall in walls] == phases
+    assert phase_ns(11, 1.0, interval) == SECOND

@@ -1,0 +1,71 @@
+"""Records that an exporter lost: counted by reason, said at most once a minute."""
+
+import logging
+
+from dynolog.model.clock import Clock
+
+_log = logging.getLogger(__name__)
+_SAID_EVERY_NS = 60_000_000_000
+
+# Reasons, one word for programs each, and what a person reads.
+QUEUE_FULL = "queue_full"
+SPOOL_FULL = "spool_full"
+SPOOL_DAMAGED = "spool_damaged"
+REFUSED = "refused"
+REJECTED = "rejected"
+ERROR = "error"
+SHUTDOWN = "shutdown"
+REASONS = {
+    QUEUE_FULL: "the queue is full",
+    SPOOL_FULL: "the spool is full (--spool_max_mb)",
+    SPOOL_DAMAGED: "entries of the spool were damaged",
+    REFUSED: "the destination refused them",
+    REJECTED: "the destination took the rest of the request",
+    ERROR: "they could not be written",
+    SHUTDOWN: "the daemon stopped",
+}
+
+
+class Losses:
+    """The losses of one exporter. Its holder's lock guards it."""
+
+    def __init__(self, exporter: str, clock: Clock) -> None:
+        self._exporter = exporter
+        self._clock = clock
+        self._by_reason: dict[str, int] = {}
+        self._unsaid: dict[str, int] = {}
+        self._details: dict[str, str] = {}
+        self._said_ns: int | None = None
+
+    def count(self, reason: str, records: int, detail: str = "") -> None:
+        """Count `records` as lost; `detail` is what the destination or the system said."""
+        if records <= 0:
+            return
+        self._by_reason[reason] = self._by_reason.get(reason, 0) + records
+        self._unsaid[reason] = self._unsaid.get(reason, 0) + records
+        self._details[reason] = detail
+        now_ns = self._clock.monotonic_ns()
+        if self._said_ns is None or now_ns - self._said_ns >= _SAID_EVERY_NS:
+            self._said_ns = now_ns
+            self.say()
+
+    def say(self) -> None:
+        """Log what was not said yet."""
+        if not self._unsaid:
+            return
+        parts = [
+            f"{records} because {REASONS[reason]}" + (f": {detail}" if (detail := self._details[reason]) else "")
+            for reason, records in self._unsaid.items()
+        ]
+        self._unsaid.clear()
+        _log.warning("exporter %s lost records: %s", self._exporter, "; ".join(parts))
+
+    @property
+    def by_reason(self) -> dict[str, int]:
+        """Records lost since the start."""
+        return dict(self._by_reason)
+
+    @property
+    def total(self) -> int:
+        """Records lost since the start, whatever the reason."""
+        return sum(self._by_reason.values())
