@@ -149,3 +149,21 @@ def test_single_cpus_may_be_switched_on_while_running(host_tree: HostTree) -> No
     assert "cpu_u.cpu0" not in collector.compute(first, second, 1000.0)
     host_tree.write("proc/stat", "cpu 2 0 0 2\ncpu0 2 0 0 2\n")
     assert collector.compute(second, collector.read(), 1000.0)["cpu_u.cpu0"] == pytest.approx(50)
+
+
+def test_every_node_metric_changes_to_what_was_counted(host_tree: HostTree) -> None:
+    for node in (0, 1):
+        host_tree.write(f"sys/devices/system/node/node{node}/cpulist", f"{node}\n")
+    values = measure(
+        host_tree,
+        "cpu 0 0 0 0\ncpu0 0 0 0 0\ncpu1 100 100 100 100\n",
+        "cpu 1 0 0 1\ncpu0 10 0 20 70\ncpu1 140 100 110 150\n",
+    )
+    assert {key: value for key, value in values.items() if "_node" in key} == {
+        "cpu_u_node0": pytest.approx(10),
+        "cpu_s_node0": pytest.approx(20),
+        "cpu_i_node0": pytest.approx(70),
+        "cpu_u_node1": pytest.approx(40),
+        "cpu_s_node1": pytest.approx(10),
+        "cpu_i_node1": pytest.approx(50),
+    }
