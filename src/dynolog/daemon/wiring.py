@@ -52,6 +52,7 @@ class Daemon:
             hostname=hostname(),
             write_log=sink.write_at_info,
             write_line=sink.write_line,
+            owners={(metric.name, metric.scope): spec.name for spec in COLLECTORS for metric in spec.metrics},
         )
         self.fanout = Fanout(((spec.name, spec.factory(exporter_context)) for spec in self.exporters), clock)
         self.latest = LatestRecords(catalogue, COLLECTORS, clock)
