@@ -1,6 +1,7 @@
 """Records that an exporter lost: counted by reason, said at most once a minute."""
 
 import logging
+import threading
 
 from dynolog.model.clock import Clock
 
@@ -27,7 +28,7 @@ REASONS = {
 
 
 class Losses:
-    """The losses of one exporter. Its holder's lock guards it."""
+    """The losses of one exporter; from any thread."""
 
     def __init__(self, exporter: str, clock: Clock) -> None:
         self._exporter = exporter
@@ -36,36 +37,40 @@ class Losses:
         self._unsaid: dict[str, int] = {}
         self._details: dict[str, str] = {}
         self._said_ns: int | None = None
+        self._lock = threading.RLock()
 
     def count(self, reason: str, records: int, detail: str = "") -> None:
         """Count `records` as lost; `detail` is what the destination or the system said."""
         if records <= 0:
             return
-        self._by_reason[reason] = self._by_reason.get(reason, 0) + records
-        self._unsaid[reason] = self._unsaid.get(reason, 0) + records
-        self._details[reason] = detail
         now_ns = self._clock.monotonic_ns()
-        if self._said_ns is None or now_ns - self._said_ns >= _SAID_EVERY_NS:
-            self._said_ns = now_ns
-            self.say()
+        with self._lock:
+            self._by_reason[reason] = self._by_reason.get(reason, 0) + records
+            self._unsaid[reason] = self._unsaid.get(reason, 0) + records
+            self._details[reason] = detail
+            if self._said_ns is None or now_ns - self._said_ns >= _SAID_EVERY_NS:
+                self._said_ns = now_ns
+                self.say()
 
     def say(self) -> None:
         """Log what was not said yet."""
-        if not self._unsaid:
-            return
-        parts = [
-            f"{records} because {REASONS[reason]}" + (f": {detail}" if (detail := self._details[reason]) else "")
-            for reason, records in self._unsaid.items()
-        ]
-        self._unsaid.clear()
-        _log.warning("exporter %s lost records: %s", self._exporter, "; ".join(parts))
+        with self._lock:
+            parts = [
+                f"{records} because {REASONS[reason]}" + (f": {detail}" if (detail := self._details[reason]) else "")
+                for reason, records in self._unsaid.items()
+            ]
+            self._unsaid.clear()
+        if parts:
+            _log.warning("exporter %s lost records: %s", self._exporter, "; ".join(parts))
 
     @property
     def by_reason(self) -> dict[str, int]:
         """Records lost since the start."""
-        return dict(self._by_reason)
+        with self._lock:
+            return dict(self._by_reason)
 
     @property
     def total(self) -> int:
         """Records lost since the start, whatever the reason."""
-        return sum(self._by_reason.values())
+        with self._lock:
+            return sum(self._by_reason.values())
