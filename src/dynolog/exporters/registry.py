@@ -1,10 +1,10 @@
 """Every exporter, and which of them the flags turn on."""
 
-from dynolog.exporters import log, prometheus
+from dynolog.exporters import log, otel, otlp, prometheus
 from dynolog.exporters.spec import ExporterSpec
 from dynolog.model.flag import Settings
 
-EXPORTERS: tuple[ExporterSpec, ...] = (log.SPEC, prometheus.SPEC)
+EXPORTERS: tuple[ExporterSpec, ...] = (log.SPEC, prometheus.SPEC, otlp.SPEC, otel.SPEC)
 
 
 def chosen(settings: Settings) -> tuple[ExporterSpec, ...]:

@@ -1,0 +1,139 @@
+"""OTLP over gRPC (extra `otlp-grpc`): one unary call for each payload."""
+
+import gzip
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynolog import __version__
+from dynolog.exporters.http_transport import TlsFiles
+from dynolog.exporters.otlp_answers import protobuf_verdict
+from dynolog.exporters.otlp_settings import OtlpSettings
+from dynolog.exporters.payload import Payload, Refused, RetryLater, Verdict
+from dynolog.model.errors import FlagError, SourceUnavailable
+
+if TYPE_CHECKING:
+    import grpc
+
+_METHODS = {
+    "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+    "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+}
+# The OTLP specification's table; RESOURCE_EXHAUSTED only with a RetryInfo in the status.
+_RETRYABLE = frozenset({"CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"})
+_OPTIONS = (
+    # Retries are ours: the channel's own would go unseen and unbounded.
+    ("grpc.enable_retries", 0),
+    ("grpc.max_receive_message_length", 65_536),
+    ("grpc.primary_user_agent", f"dynolog-OTLP-Exporter-Python/{__version__}"),
+)
+_Call = Callable[..., Any]
+
+
+class GrpcTransport:
+    """Calls Export of one signal's service. The messages are serialised already: the channel carries bytes."""
+
+    def __init__(self, settings: OtlpSettings, signal: str) -> None:
+        """Raises SourceUnavailable when grpcio is not installed, FlagError for certificates that cannot be read."""
+        try:
+            # 20 MB that only a daemon with --otlp_protocol=grpc pays.
+            import grpc  # noqa: PLC0415
+        except ImportError as error:
+            remedy = "pip install 'dynolog[otlp-grpc]', or use --otlp_protocol=http/protobuf"
+            raise SourceUnavailable("OTLP over gRPC", f"grpcio is not installed ({error})", remedy) from error
+        self._grpc = grpc
+        self._settings = settings
+        self._signal = signal
+        self._credentials = _credentials(settings.tls) if settings.endpoint.secure else None
+        self._lock = threading.Lock()
+        self._channel: grpc.Channel | None = None
+        self._call: _Call | None = None
+
+    def send(self, payload: Payload) -> Verdict:
+        """One call, within the timeout."""
+        grpc = self._grpc
+        # Payloads that an earlier run over HTTP left on disk may be compressed.
+        body = gzip.decompress(payload.body) if payload.gzipped else payload.body
+        call = self._connected()
+        try:
+            answer = call(
+                body,
+                timeout=self._settings.timeout_s,
+                metadata=tuple(self._settings.headers.items()),
+                compression=grpc.Compression.Gzip if self._settings.gzip else grpc.Compression.NoCompression,
+            )
+        except grpc.RpcError as error:
+            return _failed(error)
+        except ValueError as error:  # the channel was closed meanwhile, by close
+            return RetryLater(str(error))
+        return protobuf_verdict(answer, self._signal)
+
+    def close(self) -> None:
+        """Close the channel; a call under way ends as cancelled."""
+        with self._lock:
+            channel, self._channel, self._call = self._channel, None, None
+        if channel is not None:
+            channel.close()
+
+    def _connected(self) -> _Call:
+        with self._lock:
+            if self._call is None:
+                address = self._settings.endpoint.address
+                if self._credentials is None:
+                    self._channel = self._grpc.insecure_channel(address, options=_OPTIONS)
+                else:
+                    self._channel = self._grpc.secure_channel(address, self._credentials, options=_OPTIONS)
+                self._call = self._channel.unary_unary(_METHODS[self._signal])
+            return self._call
+
+
+def _credentials(tls: TlsFiles) -> "grpc.ChannelCredentials":
+    import grpc  # noqa: PLC0415 - see GrpcTransport
+
+    if bool(tls.certificate_file) != bool(tls.key_file):
+        raise FlagError("a client certificate needs its key, and a key its certificate: give both")
+    return grpc.ssl_channel_credentials(
+        root_certificates=_pem(tls.ca_file),
+        private_key=_pem(tls.key_file),
+        certificate_chain=_pem(tls.certificate_file),
+    )
+
+
+def _pem(path: str) -> bytes | None:
+    if not path:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise FlagError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _failed(error: "grpc.RpcError") -> Verdict:
+    """What a status other than OK means for the payload."""
+    assert hasattr(error, "code")
+    name = error.code().name
+    reason = f"{name}: {error.details()}" if error.details() else name
+    told, after_s = _retry_info(error)
+    if name in _RETRYABLE or (name == "RESOURCE_EXHAUSTED" and told):
+        return RetryLater(reason, after_s)
+    return Refused(reason)
+
+
+def _retry_info(error: Any) -> tuple[bool, float | None]:
+    """Whether the status has a RetryInfo, and the wait it asks for (None: at once, or not said)."""
+    details = next((value for key, value in error.trailing_metadata() or () if key == "grpc-status-details-bin"), None)
+    if details is None:
+        return False, None
+    # Only with a status that has details.
+    from google.rpc import error_details_pb2, status_pb2  # noqa: PLC0415
+
+    info = error_details_pb2.RetryInfo()
+    try:
+        for detail in status_pb2.Status.FromString(details).details:
+            if detail.Unpack(info):
+                wait_s = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
+                return True, wait_s if wait_s > 0 else None
+    except ValueError:  # bytes that are no status: the code alone decides
+        pass
+    return False, None
