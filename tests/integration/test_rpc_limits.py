@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -136,6 +137,30 @@ def test_claimed_and_sent_megabytes_stay_bounded() -> None:
                 sock.sendall(LENGTH.pack(1 << 20) + b" " * ((1 << 20) - 1))
         assert server.latency_s(50)
         assert server.rss_bytes() - before < 80 << 20
+
+
+def test_a_burst_of_large_requests_is_answered_one_at_a_time() -> None:
+    """Costly requests that become complete at the same moment: getStatus, which came last, is answered between them."""
+    body = b'{"fn":"getStatus",' + b",".join(b'"%d":1' % key for key in range(90_000)) + b"}"
+    with serving() as server, contextlib.ExitStack() as stack:
+        first, *others = [stack.enter_context(server.connect()) for _ in range(28)]
+        for sock in (first, *others):
+            sock.sendall(frame(body)[:-1])
+        assert server.latency_s(20)
+        began = time.perf_counter()
+        first.sendall(body[-1:])
+        assert first.recv(100)[4:] == b'{"status":1}'
+        alone_s = time.perf_counter() - began
+        server.process.send_signal(signal.SIGSTOP)
+        for sock in others:
+            sock.sendall(body[-1:])
+        status = stack.enter_context(server.connect())
+        status.sendall(STATUS)
+        began = time.perf_counter()
+        server.process.send_signal(signal.SIGCONT)
+        assert status.recv(100)[4:] == b'{"status":1}'
+        assert time.perf_counter() - began < 0.010 + 6 * alone_s
+        assert all(sock.recv(100)[4:] == b'{"status":1}' for sock in others)
 
 
 def test_without_descriptors_left_it_neither_spins_nor_dies() -> None:

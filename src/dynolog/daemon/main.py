@@ -63,7 +63,7 @@ def _check_log_file(settings: Settings) -> None:
 
 
 def _run(settings: Settings, flags: Sequence[Flag], given: list[str], said: tuple[str, ...]) -> int:
-    process_limits.use_one_malloc_arena()
+    process_limits.keep_malloc_small()
     process_limits.raise_open_files()
     process_limits.shorten_switch_interval()
     process_limits.import_asyncio_without_ssl()

@@ -22,14 +22,18 @@ def shorten_switch_interval() -> None:
     sys.setswitchinterval(0.0005)
 
 
-def use_one_malloc_arena() -> None:
-    """Keep glibc from giving each thread an arena of its own: a handful of mostly idle threads, megabytes each."""
+def keep_malloc_small() -> None:
+    """Keep glibc from giving each thread an arena of its own (a handful of mostly idle threads, megabytes each), and from keeping
+    the memory of large requests for good: without a fixed threshold it takes the second large block from the heap, where what
+    is freed between small ones stays with the process.
+    """
     import ctypes  # noqa: PLC0415 - used by nothing else at start on some machines
 
-    arena_max = -8  # M_ARENA_MAX of malloc.h, mallopt(3)
+    arena_max, mmap_threshold = -8, -3  # M_ARENA_MAX and M_MMAP_THRESHOLD of malloc.h, mallopt(3)
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):  # not in musl
         libc.mallopt(arena_max, 1)
+        libc.mallopt(mmap_threshold, 128 << 10)
 
 
 def import_asyncio_without_ssl() -> None:

@@ -38,6 +38,7 @@ class Connection:
     """Its socket, its phase, and what it holds. Created for an accepted non-blocking socket; `start` does the rest."""
 
     __slots__ = (
+        "_body_bytes",
         "_descriptor",
         "_discarded_bytes",
         "_more_comes",
@@ -64,14 +65,15 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._discarded_bytes = 0
+        self._body_bytes = 0
         self._more_comes = False
         self.half_closed = False
         self.phase = Phase.NEW
 
     @property
     def held_bytes(self) -> int:
-        """What this connection keeps in memory: an unfinished request, or an unsent reply."""
-        return self._reader.held_bytes + (len(self._out) if self._out is not None else 0)
+        """What this connection keeps in memory: an unfinished request, one that waits for its turn, or an unsent reply."""
+        return self._reader.held_bytes + self._body_bytes + (len(self._out) if self._out is not None else 0)
 
     def start(self) -> None:
         """Most requests are here already when their connection is accepted: those are answered without a round of the loop."""
@@ -175,12 +177,15 @@ class Connection:
             self._task = self._table.loop.create_task(self._work(answer))
             # Cancelled before its first step, it would leave a coroutine that was never awaited.
             self._task.add_done_callback(lambda _: answer.close())
+            self._body_bytes = len(body)
+            self._table.grew(self)
         else:
             answer.close()  # the table had no room
 
     async def _work(self, coming: Awaitable[Answer]) -> None:
         try:
             answer = await coming
+            self._body_bytes = 0
             if isinstance(answer, Fetch):
                 await self._stream(answer)
                 self._task = None

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -39,11 +40,20 @@ from dynolog.rpc.messages import (
 )
 from dynolog.rpc.origin import Origin
 from dynolog.rpc.services import Services, WrittenTrace
+from dynolog.rpc.turns import Turns
 
 log = logging.getLogger(__name__)
 
 MAX_WAIT_S = 60.0
 MAX_PIDS = 65536
+# Names and ranks to trace: more are no person's choice.
+MAX_CHOICES = 4096
+# Commas in a request: each value it holds becomes an object. Enough for MAX_PIDS and the longest config.
+MAX_VALUES = 100_000
+# Bodies from here on take more than a tenth of a millisecond to decode.
+LARGE_BODY_BYTES = 1 << 14
+# Each begins by starting a process that looks at the directories of trainers.
+MAX_TRACE_REQUESTS = 32
 _JOB_ID_RANGE = range(-(1 << 63), 1 << 64)
 
 _encode = msgspec.json.Encoder().encode
@@ -73,6 +83,8 @@ def failed(code: str, error: str) -> bytes:
 
 def decode(body: bytes) -> Request | Authenticated:
     """The typed request. Raises RequestError that says what is wrong with it."""
+    if len(body) > MAX_VALUES and body.count(b",") > MAX_VALUES:
+        raise RequestError("bad_request", f"the request holds more than {MAX_VALUES} values")
     try:
         return _decode(body)
     except msgspec.ValidationError as error:
@@ -113,6 +125,8 @@ class Methods:
         self._gate = gate
         self._clock = clock
         self.internal_errors = 0
+        self._turns = Turns()
+        self._tracing: Counter[str] = Counter()
         self._plain = {status: _encode({"status": status}) for status in (0, 1)}
         self._version = _encode(VersionReply(dynolog.__version__))
         # What needs no waiting and no caller, by the type of the request.
@@ -134,6 +148,16 @@ class Methods:
 
     def answer(self, body: bytes, origin: Callable[[], Origin]) -> bytes | Coroutine[Any, Any, Answer]:
         """The encoded reply, or what will give it. `origin` is asked only when it matters. Never raises, whatever `body` is."""
+        if len(body) >= LARGE_BODY_BYTES:
+            return self._answer_large(body, origin)
+        return self._answer(body, origin)
+
+    async def _answer_large(self, body: bytes, origin: Callable[[], Origin]) -> Answer:
+        await self._turns.take()
+        answer = self._answer(body, origin)
+        return answer if isinstance(answer, bytes) else await answer
+
+    def _answer(self, body: bytes, origin: Callable[[], Origin]) -> bytes | Coroutine[Any, Any, Answer]:
         try:
             request = decode(body)
             kind = type(request)
@@ -154,9 +178,18 @@ class Methods:
         public = isinstance(request, _PUBLIC) and not (isinstance(request, GetStatus) and request.verbose)
         if not self._gate.admits(origin, public):
             raise self._gate.refuse_unsigned(origin, str(request.__struct_config__.tag))
+        if type(request) is GetVersion:
+            return self._version
         if at_once := self._at_once.get(type(request)):
-            return at_once(request)
+            return self._answer_in_turn(at_once, request)
         return self._answer_later(request, origin, authenticated=False)
+
+    async def _answer_in_turn(self, at_once: Callable[[Any], bytes], request: Request) -> bytes:
+        try:
+            await self._turns.take()
+            return at_once(request)
+        except Exception as error:  # noqa: BLE001 - the boundary of a request: counted, logged and answered
+            return self._failed(error)
 
     async def _answer_signed(self, signed: Authenticated, origin: Origin) -> Answer:
         try:
@@ -165,7 +198,7 @@ class Methods:
             if isinstance(request, Authenticated):
                 return failed("bad_request", "a signed request cannot hold another one")
             if at_once := self._at_once.get(type(request)):
-                return at_once(request)
+                return await self._answer_in_turn(at_once, request)
         except Exception as error:  # noqa: BLE001 - the boundary of a request: counted, logged and answered
             return self._failed(error)
         return await self._answer_later(request, origin, authenticated=True)
@@ -232,7 +265,17 @@ class Methods:
         return _encode(CatalogueReply(metrics=tuple(self._services.metrics.catalogue)))
 
     async def _set_kinet_on_demand_request(self, request: SetKinetOnDemandRequest, caller: Caller) -> bytes:
-        return _encode(trace_reply(await self._services.traces.request_traces(trace_request(request), caller)))
+        who = caller.address.partition(" port ")[0] if caller.uid is None else f"uid {caller.uid}"
+        if self._tracing[who] >= MAX_TRACE_REQUESTS:
+            raise RequestError("busy", f"{MAX_TRACE_REQUESTS} trace requests of {who} are being looked at: try again")
+        self._tracing[who] += 1
+        try:
+            await self._turns.take()
+            return _encode(trace_reply(await self._services.traces.request_traces(trace_request(request), caller)))
+        finally:
+            self._tracing[who] -= 1
+            if not self._tracing[who]:
+                del self._tracing[who]
 
     async def _wait_trace(self, request: WaitTrace, _: Caller) -> bytes:
         timeout_s = min(max(request.timeout_s, 0.0), MAX_WAIT_S)
@@ -271,6 +314,9 @@ def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:
         raise RequestError("bad_request", f"job_id {str(request.job_id)[:40]} does not fit into 64 bits")
     if len(request.pids) > MAX_PIDS:
         raise RequestError("bad_request", f"{len(request.pids)} pids are too many: at most {MAX_PIDS}, or none for all")
+    for what, values in (("names", request.names), ("ranks", request.ranks)):
+        if len(values) > MAX_CHOICES:
+            raise RequestError("bad_request", f"{len(values)} {what} are too many: at most {MAX_CHOICES}")
     if request.process_limit < 0:
         raise RequestError("bad_request", f"process_limit is {request.process_limit}: it must be 0 (all) or more")
     return TraceRequest(

@@ -17,7 +17,7 @@ from dynolog.model.trace_request import NotTraced, TraceOutcome, Transport
 from dynolog.rpc.auth import Gate
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.messages import ProcessesReply
-from dynolog.rpc.methods import FUNCTIONS, MAX_PIDS, Fetch, Methods
+from dynolog.rpc.methods import FUNCTIONS, MAX_CHOICES, MAX_PIDS, MAX_TRACE_REQUESTS, MAX_VALUES, Fetch, Methods
 from dynolog.rpc.origin import Origin
 from fakes.services import FakeServices, capture, trainer
 
@@ -257,3 +257,58 @@ def test_any_bytes_get_one_json_object(body: bytes) -> None:
         assert asked.methods.internal_errors == 0
     finally:
         asked.loop.close()
+
+
+def test_more_values_than_any_request_has_are_refused_before_they_are_built(ask: Asked) -> None:
+    """A megabyte of short texts takes tens of milliseconds to become objects, and trainers would wait for it."""
+    body = b'{"fn":"setKinetOnDemandRequest","config":"","names":[' + b'"a",' * MAX_VALUES + b'"a"]}'
+    answer = ask.raw(body)
+    assert isinstance(answer, bytes)
+    assert json.loads(answer)["code"] == "bad_request"
+    assert str(MAX_VALUES) in json.loads(answer)["error"]
+
+
+@pytest.mark.parametrize("choice", [{"names": ["a"] * (MAX_CHOICES + 1)}, {"ranks": [1] * (MAX_CHOICES + 1)}])
+def test_choices_beyond_any_persons_are_refused(ask: Asked, choice: dict[str, Any]) -> None:
+    assert ask("setKinetOnDemandRequest", config="A=1", **choice)["code"] == "bad_request"
+
+
+def test_one_caller_has_so_many_trace_requests_at_once_and_others_are_free(ask: Asked) -> None:
+    """Each starts a process that looks at directories: five hundred at once would bring the machine down."""
+    held = asyncio.Event()
+
+    entered = 0
+
+    async def hang(_request: object, _caller: object) -> TraceOutcome:
+        nonlocal entered
+        entered += 1
+        await held.wait()
+        return TraceOutcome()
+
+    ask.fakes.traces.request_traces = hang  # type: ignore[method-assign, assignment]
+    body = b'{"fn":"setKinetOnDemandRequest","config":"A=1"}'
+    other = Origin(transport=Transport.UNIX, who="pid 8 of uid 2000", uid=2000)
+
+    async def story() -> tuple[bytes, bytes]:
+        async def asked(origin: Origin) -> bytes:
+            answer = ask.methods.answer(body, lambda: origin)
+            assert not isinstance(answer, bytes)
+            done = await answer
+            assert isinstance(done, bytes)
+            return done
+
+        first = [asyncio.ensure_future(asked(UNIX)) for _ in range(MAX_TRACE_REQUESTS)]
+        while entered < MAX_TRACE_REQUESTS:
+            await asyncio.sleep(0)
+        refused = await asked(UNIX)
+        others = asyncio.ensure_future(asked(other))
+        await asyncio.sleep(0)
+        held.set()
+        assert all(json.loads(one).get("code") is None for one in await asyncio.gather(*first))
+        again = await asked(UNIX)
+        assert json.loads(again).get("code") is None, "the places are free again"
+        return refused, await others
+
+    refused, others = ask.loop.run_until_complete(story())
+    assert json.loads(refused)["code"] == "busy"
+    assert "processesMatched" in json.loads(others)
