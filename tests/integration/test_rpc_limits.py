@@ -159,7 +159,7 @@ def test_a_burst_of_large_requests_is_answered_one_at_a_time() -> None:
         began = time.perf_counter()
         server.process.send_signal(signal.SIGCONT)
         assert status.recv(100)[4:] == b'{"status":1}'
-        assert time.perf_counter() - began < 0.010 + 6 * alone_s
+        assert time.perf_counter() - began < 0.005 + 10 * alone_s
         assert all(sock.recv(100)[4:] == b'{"status":1}' for sock in others)
 
 

@@ -17,7 +17,16 @@ from dynolog.model.trace_request import NotTraced, TraceOutcome, Transport
 from dynolog.rpc.auth import Gate
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.messages import ProcessesReply
-from dynolog.rpc.methods import FUNCTIONS, MAX_CHOICES, MAX_PIDS, MAX_TRACE_REQUESTS, MAX_VALUES, Fetch, Methods
+from dynolog.rpc.methods import (
+    FUNCTIONS,
+    LARGE_BODY_BYTES,
+    MAX_CHOICES,
+    MAX_PIDS,
+    MAX_TRACE_REQUESTS,
+    MAX_VALUES,
+    Fetch,
+    Methods,
+)
 from dynolog.rpc.origin import Origin
 from fakes.services import FakeServices, capture, trainer
 
@@ -312,3 +321,29 @@ def test_one_caller_has_so_many_trace_requests_at_once_and_others_are_free(ask: 
     refused, others = ask.loop.run_until_complete(story())
     assert json.loads(refused)["code"] == "busy"
     assert "processesMatched" in json.loads(others)
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"fn":"getStatus","more":"' + b"x" * LARGE_BODY_BYTES + b'"}', b'{"fn":"listMetrics"}']
+)
+def test_what_takes_milliseconds_is_answered_one_a_round(ask: Asked, body: bytes) -> None:
+    """However many such requests are complete at once, trainers and getStatus are served between any two."""
+
+    async def story() -> list[int]:
+        rounds = 0
+        answered: list[int] = []
+
+        async def one() -> None:
+            answer = ask.methods.answer(body, lambda: UNIX)
+            assert not isinstance(answer, bytes)
+            assert isinstance(await answer, bytes)
+            answered.append(rounds)
+
+        tasks = [asyncio.ensure_future(one()) for _ in range(4)]
+        while not all(task.done() for task in tasks):
+            rounds += 1
+            await asyncio.sleep(0)
+        return answered
+
+    answered = ask.loop.run_until_complete(story())
+    assert len(set(answered)) == 4
