@@ -113,7 +113,7 @@ class TraceService:
             )
         await self._read_details()
         found = self._select(request, job, caller)
-        if 0 < request.process_limit < len(found.matched):
+        if 0 < request.process_limit < len(found.matched) or config.memory_snapshot:
             # Who holds a GPU decides now, and most open theirs after their first poll.
             await self._look_again(found.matched)
             found = self._select(request, job, caller)
@@ -320,6 +320,12 @@ def _warnings(targets: _Targets, config: KinetoConfig, daemon_uid: int) -> list[
         said.append(
             f"the trainers belong to several users (uids {', '.join(map(str, sorted(users)[:8]))}): "
             "one of them may only say that it is in this job"
+        )
+    without_gpu = [trainer.pid for trainer in chosen if trainer.details and not trainer.details.holds_gpu]
+    if config.memory_snapshot and without_gpu:
+        said.append(
+            f"pids {', '.join(map(str, without_gpu[:8]))} have no GPU open: without CUDA a snapshot of its allocator never ends, and the "
+            "process takes no other trace until it is started again; --iterations records memory events in the timeline instead"
         )
     waiting = sum(not trainer.ready for trainer in chosen)
     if waiting:

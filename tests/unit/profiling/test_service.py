@@ -340,6 +340,17 @@ def test_two_containers_that_write_the_same_name_are_warned_of(service: FakeServ
     assert any("several containers write /tmp/t_1.json" in note for note in outcome.notes)
 
 
+def test_a_memory_snapshot_without_a_gpu_is_warned_of(service: FakeService) -> None:
+    """A15: on a PyTorch for the CPU it leaves an empty file, and the process stays busy for ever. A GPU may be opened late."""
+    memory = CONFIG + "PROFILE_MEMORY=true\nPROFILE_MEMORY_DURATION_MSECS=500\n"
+    for pid in (10, 11):
+        service.trainer(facts(pid))
+    service.reader.processes[11] = facts(11, gpu=True)
+    (said,) = [note for note in service.ask(config=memory, dry_run=True).notes if "no GPU open" in note]
+    assert said.startswith("pids 10 have")
+    assert not [note for note in service.ask(dry_run=True).notes if "GPU" in note]
+
+
 def test_4000_trainers_are_triggered_within_50_ms(service: FakeService) -> None:
     for pid in range(10_000, 14_000):
         service.reader.processes[pid] = facts(pid, ancestors=((40,), (4,), (1,)), RANK=pid - 10_000)
