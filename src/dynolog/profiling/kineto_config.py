@@ -234,4 +234,22 @@ def _warnings(values: dict[str, Value], path: str, mode: Mode) -> list[str]:
             said.append("PROFILE_MEMORY without PROFILE_MEMORY_DURATION_MSECS has no effect: say for how long")
     elif "PROFILE_MEMORY_DURATION_MSECS" in values:
         said.append("PROFILE_MEMORY_DURATION_MSECS has no effect without PROFILE_MEMORY=true")
+    return said + _without_effect(values)
+
+
+def _without_effect(values: dict[str, Value]) -> list[str]:
+    """Options that PyTorch takes and that leave no trace in the file; seen on 2.13."""
+    said: list[str] = []
+    if values.get("PROFILE_PROFILE_MEMORY") is True and values.get("PROFILE_MEMORY") is not True:
+        said.append(
+            "PROFILE_PROFILE_MEMORY: PyTorch 2.13 takes it and records no memory event on demand; a duration in place of iterations"
+            " asks for a snapshot of the CUDA allocator"
+        )
+    if values.get("PROFILE_WITH_FLOPS") is True:
+        said.append("PROFILE_WITH_FLOPS: PyTorch 2.13 counts flops and writes none of them to the file")
+    if values.get("PROFILE_WITH_MODULES") is True:
+        said.append("PROFILE_WITH_MODULES names the modules of TorchScript models only, not those of eager ones")
+    activities = values.get("ACTIVITY_TYPES", ())
+    if values.get("PROFILE_WITH_STACK") is True and activities and "python_function" not in str(activities):
+        said.append("PROFILE_WITH_STACK has no effect without python_function among the ACTIVITY_TYPES")
     return said

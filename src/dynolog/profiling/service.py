@@ -325,7 +325,7 @@ def _warnings(targets: _Targets, config: KinetoConfig, daemon_uid: int) -> list[
     if config.memory_snapshot and without_gpu:
         said.append(
             f"pids {', '.join(map(str, without_gpu[:8]))} have no GPU open: without CUDA a snapshot of its allocator never ends, and the "
-            "process takes no other trace until it is started again; --iterations records memory events in the timeline instead"
+            "process takes no other trace until it is started again"
         )
     waiting = sum(not trainer.ready for trainer in chosen)
     if waiting:

@@ -39,7 +39,7 @@ def render_request(options: TraceOptions) -> str:
     if options.profile_memory:
         pairs.append(("PROFILE_PROFILE_MEMORY", True))
         if options.iterations <= 0:
-            # The snapshot knows no iterations; the memory events of the timeline do.
+            # The snapshot knows no iterations.
             pairs += [("PROFILE_MEMORY", True), ("PROFILE_MEMORY_DURATION_MSECS", options.duration_ms)]
     pairs += [
         ("PROFILE_WITH_STACK", options.with_stacks),

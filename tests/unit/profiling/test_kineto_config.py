@@ -33,7 +33,7 @@ def test_duration_mode_has_the_keys_of_the_original_in_its_order() -> None:
     config = KinetoConfig.parse(text)
     assert (config.mode, config.duration_ms, config.start_time_ms, config.warmup_s) == (Mode.DURATION, 700, 9, None)
     assert config.effective_warmup_s == 5
-    assert config.warnings == ()
+    assert [warning.partition(":")[0] for warning in config.warnings] == ["PROFILE_WITH_FLOPS"]
 
 
 def test_iteration_mode_has_no_duration_keys() -> None:
@@ -149,11 +149,27 @@ def test_the_delivered_text_keeps_the_lines_and_adds_the_trace_id_once() -> None
         ("PROFILE_START_TIME=5\nPROFILE_START_ITERATION=0\nACTIVITIES_ITERATIONS=1", "ignored by libkineto"),
         ("ACTIVITIES_DURATION_MSECS=5\nPROFILE_MEMORY=true", "no effect"),
         ("ACTIVITIES_DURATION_MSECS=5\nPROFILE_MEMORY_DURATION_MSECS=5", "no effect"),
+        ("ACTIVITIES_DURATION_MSECS=5\nPROFILE_PROFILE_MEMORY=true", "records no memory event"),
+        ("ACTIVITIES_DURATION_MSECS=5\nPROFILE_WITH_FLOPS=true", "writes none of them"),
+        ("ACTIVITIES_DURATION_MSECS=5\nPROFILE_WITH_MODULES=true", "TorchScript"),
+        ("ACTIVITIES_DURATION_MSECS=5\nPROFILE_WITH_STACK=true\nACTIVITY_TYPES=cpu_op,kernel", "python_function"),
     ],
 )
 def test_keys_without_effect_are_said(lines: str, says: str) -> None:
     """A15: an option that is accepted and does nothing is worse than a refusal."""
     assert any(says in warning for warning in KinetoConfig.parse(PATH + lines).warnings)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "ACTIVITIES_DURATION_MSECS=5\nPROFILE_WITH_STACK=true",
+        "ACTIVITIES_DURATION_MSECS=5\nPROFILE_WITH_STACK=true\nACTIVITY_TYPES=cpu_op,PYTHON_FUNCTION",
+        "ACTIVITIES_DURATION_MSECS=5\nPROFILE_WITH_FLOPS=false\nPROFILE_WITH_MODULES=false\nPROFILE_REPORT_INPUT_SHAPES=true",
+    ],
+)
+def test_nothing_is_said_of_keys_that_work(lines: str) -> None:
+    assert KinetoConfig.parse(PATH + lines).warnings == ()
 
 
 _LINES = st.lists(st.tuples(st.sampled_from([*KEYS, "OTHER", ""]), st.text(max_size=30)).map("=".join), max_size=8)
