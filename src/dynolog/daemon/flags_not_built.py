@@ -7,7 +7,6 @@ from dynolog.model.flag import Flag, FlagValue
 
 _PMU = "CPU performance counters are not in this version yet"
 _GPU = "GPU metrics are not in this version yet"
-_EXPORT = "this destination is not in this version yet; records go to the log"
 _ATTRIBUTION = "attribution of GPUs to jobs and pods is not in this version yet"
 _TLS = "TLS for RPC is not in this version yet"
 
@@ -61,24 +60,5 @@ NOT_BUILT_FLAGS = (
     ),
     _flag("pod_resources_gpu_resource", "nvidia.com/gpu", "resource name of GPUs", _ATTRIBUTION, "gpu"),
     _flag("pod_resources_tpu_resource", "google.com/tpu", "resource name of TPUs", _ATTRIBUTION, "gpu"),
-    _flag("use_fbrelay", False, "FB relay", _EXPORT, "exporters"),
-    _flag("fbrelay_address", "127.0.0.1", "FB relay address", _EXPORT, "exporters"),
-    _flag("fbrelay_port", 10000, "FB relay port", _EXPORT, "exporters"),
-    _flag("use_udsrelay", False, "relay over a unix socket", _EXPORT, "exporters"),
-    _flag("udsrelay_socket_path", "/var/run/dyno-relay-logger.sock", "socket of the relay", _EXPORT, "exporters"),
-    _flag("use_ODS", False, "ODS", _EXPORT, "exporters"),
-    _flag("category_id", "", "ODS category", _EXPORT, "exporters"),
-    _flag("ods_entity_prefix", "", "prefix of ODS entities", _EXPORT, "exporters"),
-    _flag("use_scuba", False, "Scuba", _EXPORT, "exporters"),
-    _flag("scribe_category", "perfpipe_dynolog_hpc", "Scuba category", _EXPORT, "exporters"),
-    _flag("certificate_path", "", "CA bundle for ODS and Scuba", _EXPORT, "exporters"),
-    Flag(
-        name="access_token",
-        default="",
-        help="token for ODS and Scuba (not built yet)",
-        section="exporters",
-        not_built="--access_token: " + _EXPORT,
-        secret=True,
-    ),
     _flag("certs_dir", "", "certificates of the RPC server", _TLS, "rpc"),
 )

@@ -1,10 +1,21 @@
 """Every exporter, and which of them the flags turn on."""
 
-from dynolog.exporters import log, otel, otlp, prometheus
+from dynolog.exporters import fbrelay, file, log, ods, otel, otlp, prometheus, scuba, statsd, udsrelay
 from dynolog.exporters.spec import ExporterSpec
 from dynolog.model.flag import Settings
 
-EXPORTERS: tuple[ExporterSpec, ...] = (log.SPEC, prometheus.SPEC, otlp.SPEC, otel.SPEC)
+EXPORTERS: tuple[ExporterSpec, ...] = (
+    log.SPEC,
+    prometheus.SPEC,
+    otlp.SPEC,
+    otel.SPEC,
+    file.SPEC,
+    statsd.SPEC,
+    fbrelay.SPEC,
+    udsrelay.SPEC,
+    ods.SPEC,
+    scuba.SPEC,
+)
 
 
 def chosen(settings: Settings) -> tuple[ExporterSpec, ...]:

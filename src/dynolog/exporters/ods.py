@@ -1,0 +1,67 @@
+"""ODS: one form a record, POSTed to the Graph API (`--use_ODS`)."""
+
+from collections.abc import Sequence
+
+from dynolog.exporters.graph import FORM, GRAPH_FLAGS, form, graph_transport
+from dynolog.exporters.payload import Payload
+from dynolog.exporters.sample_json import SampleJson, quote
+from dynolog.exporters.sending import NetworkExporter
+from dynolog.exporters.spec import ExporterContext, ExporterSpec
+from dynolog.model.flag import Flag
+from dynolog.model.record import Record
+
+FLAGS = (
+    Flag(
+        name="use_ODS",
+        default=False,
+        help="send records to ODS. Its datapoints carry no time: what could not be sent within 2 minutes is dropped",
+        section="exporters",
+    ),
+    Flag(name="category_id", default="", help="category id of the ODS endpoint", section="exporters"),
+    Flag(name="ods_entity_prefix", default="", help="what the names of ODS entities begin with", section="exporters"),
+    Flag(
+        name="ods_url",
+        default="https://graph.facebook.com/v2.2/ods_metrics",
+        help="where ODS takes datapoints",
+        section="exporters",
+    ),
+)
+_OLDEST_S = 120.0
+
+
+class OdsEncoder:
+    """A payload for each record: the datapoints carry no time, so those of two records may not be in one. Texts are no datapoints."""
+
+    def __init__(self, hostname: str, prefix: str, category_id: str) -> None:
+        self._entity = prefix + hostname
+        self._category_id = category_id
+
+    def encode(self, records: Sequence[Record]) -> list[Payload]:
+        """None for a record without numbers."""
+        payloads = []
+        for record in records:
+            if datapoints := self._datapoints(record):
+                body = form({"datapoints": f"[{','.join(datapoints)}]", "category_id": self._category_id})
+                payloads.append(Payload(body=body, records=1, content_type=FORM, kind=str(record.wall_ns)))
+        return payloads
+
+    def _datapoints(self, record: Record) -> list[str]:
+        device = record.labels.get("device")
+        entity = quote(self._entity if device is None else f"{self._entity}.gpu.{device}")
+        values = record.values
+        return [
+            f'{{"entity":{entity},"key":{quote(f"dynolog.{key}")},"value":{text}}}'
+            for key in sorted(values)
+            if not isinstance(values[key], str) and (text := SampleJson.value(key, values[key]))
+        ]
+
+
+def make(context: ExporterContext) -> NetworkExporter:
+    """From the flags."""
+    settings = context.settings
+    encoder = OdsEncoder(context.hostname, settings.text("ods_entity_prefix"), settings.text("category_id"))
+    destination, transport = graph_transport(settings, "ods_url", _OLDEST_S)
+    return NetworkExporter("ods", destination, encoder, transport, context)
+
+
+SPEC = ExporterSpec(name="ods", summary="ODS, over https", flags=(*FLAGS, *GRAPH_FLAGS), factory=make)
