@@ -60,4 +60,6 @@ def why_unregistered(facts: ProcessFacts, own_net_namespace: int) -> str:
             "it has a network namespace of its own, where a daemon of root listens only with --ipc_namespaces (or give both "
             "a KINETO_IPC_SOCKET_DIR)"
         )
-    return " and ".join(reasons) or "KINETO_USE_DAEMON is set: has it imported a PyTorch of 2.0 or later yet?"
+    return (
+        " and ".join(reasons) or "KINETO_USE_DAEMON is set, so it registers once it has imported PyTorch 2.0 or later"
+    )

@@ -27,11 +27,11 @@ def process(*, known: bool = True, net: int = HERE, uid: int = 1000, **environme
     [
         (process(), "KINETO_USE_DAEMON is not in the environment"),
         (process(known=False), ""),
-        (process(KINETO_USE_DAEMON="0"), "has it imported a PyTorch of 2.0 or later yet?"),
+        (process(KINETO_USE_DAEMON="0"), "once it has imported PyTorch"),
         (process(KINETO_USE_DAEMON="1", KINETO_DAEMON_INIT_DELAY_S="300"), "INIT_DELAY_S=300 makes it wait"),
         (process(KINETO_USE_DAEMON="1", KINETO_IPC_SOCKET_DIR="/run/dyno", net=ELSEWHERE), "--ipc_socket_dir"),
         (process(KINETO_USE_DAEMON="1", net=ELSEWHERE), "--ipc_namespaces"),
-        (process(KINETO_USE_DAEMON="1", net=0), "has it imported"),
+        (process(KINETO_USE_DAEMON="1", net=0), "once it has imported PyTorch"),
     ],
 )
 def test_what_its_environment_shows(facts: ProcessFacts, says: str) -> None:
