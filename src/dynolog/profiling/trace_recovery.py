@@ -101,6 +101,9 @@ class Recovery(Generic[E]):
 
     def _damaged_last(self, text: bytes, start: int, found: Recovered[E]) -> bool:
         """Whether the last event is only damaged: what follows it is the right end of a trace."""
+        # An event that lacks nothing but its end was cut, even where a list inside it closes as the list of events would.
+        if _is_cut(text[start:]):
+            return False
         for match in _END.finditer(text, start):
             tail = text[match.end(1) :]
             if parse_tail(tail) is not None or not tail.strip():
@@ -122,6 +125,17 @@ class Recovery(Generic[E]):
             return None
         found.mended += 1
         return event
+
+
+def _is_cut(piece: bytes) -> bool:
+    """Whether the piece is JSON as far as it goes, and goes on."""
+    try:
+        msgspec.json.decode(mended(piece))
+    except msgspec.DecodeError as error:
+        return "truncated" in str(error)
+    except JSON_ERRORS:
+        pass
+    return False
 
 
 def parse_tail(tail: bytes) -> dict[str, object] | None:

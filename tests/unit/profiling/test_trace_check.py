@@ -156,6 +156,9 @@ def test_mostly_unreadable_events_are_no_trace() -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, len(WHOLE.rstrip()) - 1), st.sampled_from([3, 64, 1 << 20]))
 @example(0, 3)
+@example(
+    WHOLE.index(b"}\n        ]\n    }") + 17, 3
+)  # a list inside the last event has just closed, and an object after it
 def test_any_cut_of_a_trace_is_never_called_whole(cut: int, block: int) -> None:
     """G17."""
     with pytest.raises(TraceUnreadable):
