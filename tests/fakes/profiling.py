@@ -115,12 +115,14 @@ class FakeWatch:
     def __init__(self, report: Callable[[str, Observation], None]) -> None:
         self.report = report
         self.watched: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self.uids: dict[str, int] = {}
         self.last_looks: list[str] = []
         self.open_error: OSError | None = None
         self.stalled = ""
 
-    def watch(self, capture_id: str, host_pid: int, candidate_paths: tuple[str, ...]) -> None:
+    def watch(self, capture_id: str, host_pid: int, uid: int, candidate_paths: tuple[str, ...]) -> None:
         self.watched[capture_id] = (host_pid, candidate_paths)
+        self.uids[capture_id] = uid
 
     def look_last(self, capture_id: str) -> None:
         self.last_looks.append(capture_id)

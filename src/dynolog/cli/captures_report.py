@@ -13,9 +13,10 @@ _LONGEST = 3
 
 def is_empty(capture: CaptureInfo) -> bool:
     """Whether a file was written with nothing in it: a launcher's, or one whose recording missed all work."""
-    return capture.state is CaptureState.WRITTEN and (
-        capture.file is None or capture.file.events == 0 or bool(capture.reason)
-    )
+    if capture.state is not CaptureState.WRITTEN:
+        return False
+    file = capture.file
+    return file is None or (file.events == 0 and not file.memory_snapshot) or bool(capture.reason)
 
 
 def succeeded(capture: CaptureInfo) -> bool:
@@ -68,7 +69,10 @@ def _written_lines(capture: CaptureInfo) -> list[str]:
     file = capture.file
     if file is None:
         return [f"{capture.path} ({whose(capture)}): written, not checked: {capture.reason or 'no reason is known'}"]
-    facts = f"{size(file.size_bytes)}, {count(file.events, 'event')}"
+    if file.memory_snapshot:
+        facts = f"{size(file.size_bytes)}, a memory snapshot (pickle; not read further: unpickle only what you trust)"
+    else:
+        facts = f"{size(file.size_bytes)}, {count(file.events, 'event')}"
     if is_empty(capture):
         reason = capture.reason or "nothing was recorded"
         lines = [f"{capture.path} ({whose(capture)}): empty: {reason} ({facts})"]

@@ -45,6 +45,8 @@ class TraceFile(msgspec.Struct, frozen=True, kw_only=True):
     duration_us: float = 0.0
     longest: tuple[Operation, ...] = ()
     compressed: bool = False
+    # A pickle of the CUDA allocator: seen to be whole by its first and last bytes, never unpickled, so it has no events here.
+    memory_snapshot: bool = False
     warnings: tuple[str, ...] = ()
 
 

@@ -22,8 +22,8 @@ from dynolog.profiling.trainer import Trainer
 class FileWatch(Protocol):
     """Looks for the files of captures off the socket thread (profiling.trace_watch)."""
 
-    def watch(self, capture_id: str, host_pid: int, candidate_paths: tuple[str, ...]) -> None:
-        """Begin; returns at once."""
+    def watch(self, capture_id: str, host_pid: int, uid: int, candidate_paths: tuple[str, ...]) -> None:
+        """Begin to look for files of that user; returns at once."""
         ...
 
     def look_last(self, capture_id: str) -> None:
@@ -84,7 +84,7 @@ class CaptureDesk:
         if text is None:
             return ""
         if trainer.verified:
-            self.watch.watch(capture.id, trainer.host_pid, capture.paths)
+            self.watch.watch(capture.id, trainer.host_pid, peer.uid, capture.paths)
         return text
 
     def on_context(self, peer: Peer, sender: Sender, message: ContextMessage) -> int:

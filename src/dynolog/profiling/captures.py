@@ -16,7 +16,7 @@ import msgspec
 
 from dynolog.model.capture import CaptureInfo, CaptureState, TraceFile, Transition
 from dynolog.model.clock import Clock
-from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingThere, Observation, TemporarySeen
+from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingThere, Observation, TemporarySeen, Unseen
 
 _MOST_TRANSITIONS = 64
 # Two, because a reply that came too late is taken at the next poll: the first ready poll may be the one before the start.
@@ -71,6 +71,7 @@ class Capture:
         "_on_change",
         "_ready_polls",
         "_timing",
+        "_unseen",
         "asked_by",
         "expected_s",
         "file",
@@ -117,6 +118,7 @@ class Capture:
         self._final_seen = False
         self._ready_polls = 0
         self._death = ""
+        self._unseen = ""
         self.state = CaptureState.PENDING
         self.history = [Transition(self.state, clock.wall_ns(), f"asked for by {asked_by}")]
 
@@ -194,11 +196,14 @@ class Capture:
         if over and self._ready_polls >= READY_POLLS_TO_GIVE_UP:
             seen = "it recorded" if self._busy_seen else "it was not seen recording"
             ended = f"{seen}, and polled ready again {self._ready_polls} times after the expected end"
-            if self.subject.host_pid:
-                why = "no file was seen: it refused the config or could not write (its own log says which)"
-            else:
-                why = f"its files cannot be seen from here (its pid is unverified): look for {self.path} yourself"
+            why = self._blind or "no file was seen: it refused the config or could not write (its own log says which)"
             self._finish(CaptureState.FAILED, f"{ended}; {why}")
+
+    @property
+    def _blind(self) -> str:
+        """What to say in place of "no file is there", when that cannot be told; else ""."""
+        why = self._unseen if self.subject.host_pid else "its pid is unverified"
+        return f"its files cannot be seen from here ({why}): look for {self.path} yourself" if why else ""
 
     def on_reply_failed(self, error: str) -> None:
         """The reply with the config did not reach the trainer's socket; the next poll gets it."""
@@ -225,10 +230,15 @@ class Capture:
                 self._place(path, host_path)
                 self.file = file
                 self.file_bytes = file.size_bytes
+                if file.memory_snapshot:
+                    self._move(CaptureState.WRITTEN, "the memory snapshot begins and ends as a pickle does")
+                    return
                 self.reason = "" if file.events else "the trace is empty: nothing ran in this process while it recorded"
                 self._move(CaptureState.WRITTEN, f"the file was read to its last byte: {file.events} events")
             case Invalid(path=path, reason=reason):
                 self._finish(CaptureState.FAILED, f"{path} is not a whole trace: {reason}")
+            case Unseen(reason=reason):
+                self._unseen = reason
             case NothingThere():
                 self._nothing_there()
 
@@ -247,14 +257,16 @@ class Capture:
     def _nothing_there(self) -> None:
         if self._death and not self._final_seen:
             rest = f" (a temporary file of {self.file_bytes} bytes was left)" if self.file_bytes else ""
-            self._finish(CaptureState.FAILED, f"{self._death}, and left no complete file{rest}")
+            left = f"; {self._blind}" if self._blind else f", and left no complete file{rest}"
+            self._finish(CaptureState.FAILED, f"{self._death}{left}")
 
     def on_left(self, fact: str) -> None:
         """The trainer was dropped without a death seen, so nothing more will be heard of it."""
         if self.is_pending:
             self._finish(CaptureState.EXPIRED, f"{fact}: the config was withdrawn")
         elif not self.state.is_final and not self._final_seen:
-            self._finish(CaptureState.FAILED, f"{fact}, and no complete file was there")
+            left = f"; {self._blind}" if self._blind else ", and no complete file was there"
+            self._finish(CaptureState.FAILED, f"{fact}{left}")
 
     def on_replaced(self, asked_by: str) -> None:
         """A new request takes its place (only while `may_be_replaced`)."""

@@ -18,14 +18,14 @@ class CheckFailed(Exception):  # noqa: N818 - an answer of the check
 
 
 class CheckProcess:
-    """Runs `dynolog.profiling.trace_check` on an open file. Raises OSError when no process can be started."""
+    """Runs `dynolog.profiling.trace_check` on an open file; `pickled`: a memory snapshot. Raises OSError when no process can be had."""
 
-    def __init__(self, fd: int, no_progress_s: float = NO_PROGRESS_S) -> None:
+    def __init__(self, fd: int, no_progress_s: float = NO_PROGRESS_S, pickled: bool = False) -> None:
         import subprocess  # noqa: PLC0415 - only daemons that trace need it
 
         self._process = subprocess.Popen(
             # -P: nothing of the directory we were started in is imported.
-            [sys.executable, "-P", "-m", "dynolog.profiling.trace_check", str(fd)],
+            [sys.executable, "-P", "-m", "dynolog.profiling.trace_check", str(fd), *(["pickle"] if pickled else [])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -38,8 +38,14 @@ class Invalid(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Unseen(msgspec.Struct, frozen=True):
+    """Whether a file is there cannot be told from here; `reason` says why, "" when it can be told again."""
+
+    reason: str
+
+
 class NothingThere(msgspec.Struct, frozen=True):
     """The last look, made after the process had ended (`TraceWatch.look_last`), found no final file: there never will be one."""
 
 
-Observation = NothingThere | TemporarySeen | FinalSeen | Checked | Invalid
+Observation = NothingThere | Unseen | TemporarySeen | FinalSeen | Checked | Invalid

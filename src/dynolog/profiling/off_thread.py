@@ -37,7 +37,13 @@ async def call_off_thread(function: Callable[[], Result], *, discard: Callable[[
                 discard(result)
 
     threading.Thread(target=run, name="off-thread", daemon=True).start()
-    return await answer
+    try:
+        return await answer
+    except asyncio.CancelledError:
+        # Cancelled after the result had come and before we ran again: nobody else will ever see it.
+        if answer.done() and not answer.cancelled() and answer.exception() is None:
+            discard(answer.result())
+        raise
 
 
 def _tell(loop: asyncio.AbstractEventLoop, settle: Callable[[], None]) -> bool:

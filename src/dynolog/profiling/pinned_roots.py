@@ -1,10 +1,13 @@
 """Root directories of trainers, held open so that their files are found after the process has gone."""
 
+import errno
 import os
 import stat
 from typing import NamedTuple
 
 from dynolog.sources.beneath import open_beneath, open_root
+
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 class Identity(NamedTuple):
@@ -47,15 +50,18 @@ class PinnedRoot:
         os.close(self._namespace_fd)
 
     def look(self, path: str) -> os.stat_result | None:
-        """lstat(2) of a path as the trainer sees it; None when nothing is there. Blocks as its file system does."""
+        """lstat(2) of a path as the trainer sees it; None when nothing is there. Blocks as its file system does.
+
+        Raises OSError when that cannot be told: forbidden, no descriptor left, a disk that fails.
+        """
         try:
             fd = open_beneath(self.fd, path, os.O_PATH)
-        except OSError:
-            return None
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return None
+            raise
         try:
             return os.fstat(fd)
-        except OSError:
-            return None
         finally:
             os.close(fd)
 
@@ -97,24 +103,27 @@ class PinnedRoots:
             root.close()
 
 
-def filesystem_uid(host_pid: int) -> int | None:
-    """The uid that new files of a process get (proc_pid_status(5), the fourth of `Uid:`), or None when it has gone."""
-    try:
-        with open(f"/proc/{host_pid}/status", "rb") as status:
-            for line in status:
-                if line.startswith(b"Uid:"):
-                    return int(line.split()[4])
-    except OSError:
-        pass
-    return None
+def why_unseen(error: OSError) -> str:
+    """Why files cannot be seen from here, in words; "" when it is only that the process has gone."""
+    match error.errno:
+        case errno.ENOENT | errno.ESRCH:
+            return ""
+        case errno.EACCES | errno.EPERM:
+            return f"the daemon runs as uid {os.geteuid()} and may not look there"
+        case errno.EMFILE | errno.ENFILE:
+            return "the daemon has no file descriptor left: raise LimitNOFILE of its service, or ulimit -n"
+        case _:
+            return error.strerror or str(error)
 
 
-def refusal(info: os.stat_result, uid: int | None) -> str:
-    """Why a file that has the name of a trace is not taken for one; "" when it is."""
+def refusal(info: os.stat_result, uid: int) -> str:
+    """Why a file that has the name of a trace is not taken for one; "" when it is.
+
+    `uid` is the kernel's word for who took the config, not what the process has become since: one that runs a set-user-ID program
+    meanwhile would have us take, and hand out, files of that program's owner.
+    """
     if not stat.S_ISREG(info.st_mode):
         return "it is not a regular file"
-    if uid is None:
-        return "the process was gone before its user was known"
     # Root may squash to another user on its way to a file server, and can make files of anybody anyway.
     if uid not in (0, info.st_uid):
         return f"it belongs to user {info.st_uid}, not to the trainer's user {uid}"

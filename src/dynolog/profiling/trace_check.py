@@ -1,4 +1,4 @@
-"""The check of a written trace to its last byte; `python -m dynolog.profiling.trace_check FD` is the child process that runs it.
+"""The check of a written trace to its last byte; `python -m dynolog.profiling.trace_check FD [pickle]` is the child process that runs it.
 
 The child reads what another user wrote, so it runs apart from the daemon: unprivileged, niced and with bounded memory. On its standard
 output it writes `p` lines as it proceeds, then one line with the answer: `c` and a TraceFile as JSON, or `i` and a reason.
@@ -26,6 +26,7 @@ _WRAPPING_CATEGORIES = frozenset(("user_annotation", "gpu_user_annotation", "pyt
 _COLLECTIVES = ("gloo:", "nccl:", "mpi:", "ucc:", "xccl:", "hccl:")
 _OWN_MARKS = ("Iteration Start", "Record Window End")
 _LOG_PREFIX_END = "] "
+_PICKLE_PROTOCOLS = (b"\x02", b"\x03", b"\x04", b"\x05")
 
 
 class Longest:
@@ -117,6 +118,29 @@ def check(read: Callable[[], bytes], progress: Callable[[], None] = lambda: None
     )
 
 
+def check_pickle(read: Callable[[], bytes], progress: Callable[[], None] = lambda: None) -> TraceFile:
+    """A memory snapshot, as far as it can be judged without being unpickled, which would run what its writer wants.
+
+    Raises TraceUnreadable when it does not begin and end as a pickle does (protocol 2 to 5: PROTO, and STOP as the last byte).
+    """
+    digest = hashlib.sha256()
+    first = last = b""
+    size_bytes = 0
+    while block := read():
+        first = (first + block[:2])[:2]
+        last = block[-1:]
+        size_bytes += len(block)
+        digest.update(block)
+        progress()
+    if not size_bytes:
+        raise TraceUnreadable("the file is empty (0 bytes)")
+    if first[:1] != b"\x80" or first[1:] not in _PICKLE_PROTOCOLS:
+        raise TraceUnreadable("the memory snapshot does not begin as a pickle does")
+    if last != b".":
+        raise TraceUnreadable("the memory snapshot is cut short: it does not end as a pickle does")
+    return TraceFile(size_bytes=size_bytes, sha256=digest.hexdigest(), events=0, memory_snapshot=True)
+
+
 def _warnings(reader: TraceReader[TraceEvent], summary: Summary) -> list[str]:
     said: list[str] = []
     messages = [message for key in ("ERROR", "WARNING") for message in _messages(reader.metadata.get(key))]
@@ -156,7 +180,7 @@ def _give_up_rights() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the file open on descriptor `arguments[0]` from its begin."""
+    """Check the file open on descriptor `arguments[0]` from its begin; as a memory snapshot when "pickle" follows."""
     import json  # noqa: F401, PLC0415 - of later use: nobody may not be allowed to read the standard library
 
     fd = int(arguments[0])
@@ -177,7 +201,7 @@ def main(arguments: list[str]) -> int:
             os.write(1, b"p\n")
 
     try:
-        answer = b"c" + msgspec.json.encode(check(read, progress))
+        answer = b"c" + msgspec.json.encode((check_pickle if arguments[1:] == ["pickle"] else check)(read, progress))
     except TraceUnreadable as error:
         answer = b"i" + error.reason.encode()
     except OSError as error:

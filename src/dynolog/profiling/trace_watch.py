@@ -9,8 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 
 from dynolog.profiling.check_process import CheckFailed, CheckProcess
-from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingThere, Observation, TemporarySeen
-from dynolog.profiling.pinned_roots import Identity, PinnedRoot, PinnedRoots, filesystem_uid, refusal
+from dynolog.profiling.observations import (
+    Checked,
+    FinalSeen,
+    Invalid,
+    NothingThere,
+    Observation,
+    TemporarySeen,
+    Unseen,
+)
+from dynolog.profiling.pinned_roots import Identity, PinnedRoot, PinnedRoots, refusal, why_unseen
 from dynolog.sources.beneath import open_beneath
 
 INTERVAL_S = 0.2
@@ -21,6 +29,9 @@ MOST_CHECKS = 2
 # once a second.
 _PROMPT_NS = 250_000_000
 STALLED_S = 5.0
+PICKLE = ".pickle"
+# A memory snapshot is written under its final name: it counts when it has not changed for so long, or its process has ended.
+SETTLED_S = 1.0
 # Files are stamped with the time of the last timer interrupt.
 _CLOCK_TICK_NS = 10_000_000
 
@@ -28,16 +39,21 @@ _CLOCK_TICK_NS = 10_000_000
 class _Watched:
     """One capture that is looked after."""
 
-    def __init__(self, capture_id: str, host_pid: int, paths: Sequence[str], root: PinnedRoot | None) -> None:
+    def __init__(self, capture_id: str, host_pid: int, uid: int, paths: Sequence[str]) -> None:
         self.id = capture_id
         self.host_pid = host_pid
+        self.uid = uid
         self.paths = tuple(paths)
-        self.root = root
+        self.root: PinnedRoot | None = None
+        # Why nothing can be seen ("": it can), and what was told of that.
+        self.unseen = ""
+        self.told_unseen = ""
         self.begun_ns = time.time_ns()
-        self.uid: int | None = None
         # What had the names before the capture began, by name.
         self.stale: dict[str, Identity] | None = None
         self.temporary_bytes = -1
+        # A memory snapshot gets its final name before it is whole: what was seen of it, and since when.
+        self.settling: tuple[Identity, float] | None = None
         self.path = ""
         self.host_path = ""
         self.found: Identity | None = None
@@ -71,16 +87,24 @@ class TraceWatch:
 
     # --- called on the loop; none of these waits for a disk ------------------------------------------------------------
 
-    def watch(self, capture_id: str, host_pid: int, candidate_paths: Sequence[str]) -> None:
-        """Begin to look for any of `candidate_paths` (final names, as the trainer sees them) of process `host_pid`."""
+    def watch(self, capture_id: str, host_pid: int, uid: int, candidate_paths: Sequence[str]) -> None:
+        """Begin to look for any of `candidate_paths` (final names, as the trainer sees them) of process `host_pid`.
+
+        `uid` is who took the config: only files of that user count, or of anybody when it is 0.
+        """
         self.forget(capture_id)
+        watched = _Watched(capture_id, host_pid, uid, candidate_paths)
         with self._lock:
-            try:
-                root = self._roots.pin(host_pid)
-            except OSError:
-                root = None  # it has gone, or is not ours to look at: nothing will be seen
-            self._watched[capture_id] = _Watched(capture_id, host_pid, candidate_paths, root)
+            self._pin(watched)
+            self._watched[capture_id] = watched
             self._start()
+
+    def _pin(self, watched: _Watched) -> None:
+        """Hold the root of its process; under the lock."""
+        try:
+            watched.root = self._roots.pin(watched.host_pid)
+        except OSError as error:
+            watched.unseen = why_unseen(error)
 
     def look_last(self, capture_id: str) -> None:
         """The process has ended: look once more, and report NothingThere when no new file has a final name."""
@@ -182,25 +206,61 @@ class TraceWatch:
 
     def _look(self, watched: _Watched) -> None:
         last = watched.last_look  # before looking: a file that comes after it is not missed
+        if watched.root is not None:
+            watched.unseen = ""
+        elif watched.unseen and not last:  # while its process lives, what was in the way may go
+            watched.unseen = ""
+            with self._lock:
+                self._pin(watched)
         if watched.stale is None:
-            watched.uid = filesystem_uid(watched.host_pid)
-            watched.stale = self._stale(watched)
-        for path in watched.paths:
-            info = watched.root.look(path) if watched.root else None
-            if info is not None and watched.stale.get(path) != Identity.of(info):
-                self._found(watched, path, info)
-                return
-        self._look_for_temporary(watched)
+            stale = self._stale(watched)
+            # What could not be looked at may be old.
+            watched.stale = None if watched.unseen else stale
+        if watched.stale is not None and self._look_for_final(watched, watched.stale, last):
+            return
+        if watched.unseen != watched.told_unseen:
+            watched.told_unseen = watched.unseen
+            self._report(watched, Unseen(watched.unseen))
         if last:
             watched.done = True
             self._report(watched, NothingThere())
+
+    def _look_for_final(self, watched: _Watched, stale: dict[str, Identity], last: bool) -> bool:
+        for path in watched.paths:
+            info = self._info(watched, path)
+            if (
+                info is not None
+                and stale.get(path) != Identity.of(info)
+                and self._is_settled(watched, path, info, last)
+            ):
+                self._found(watched, path, info)
+                return True
+        self._look_for_temporary(watched)
+        return False
+
+    def _is_settled(self, watched: _Watched, path: str, info: os.stat_result, last: bool) -> bool:
+        if last or not path.endswith(PICKLE):
+            return True
+        now, seen = time.monotonic(), Identity.of(info)
+        if watched.settling is None or watched.settling[0] != seen:
+            watched.settling = seen, now
+            self._report(watched, TemporarySeen(info.st_size))
+        return now - watched.settling[1] >= SETTLED_S
+
+    @staticmethod
+    def _info(watched: _Watched, path: str) -> os.stat_result | None:
+        try:
+            return watched.root.look(path) if watched.root else None
+        except OSError as error:
+            watched.unseen = why_unseen(error)
+            return None
 
     def _stale(self, watched: _Watched) -> dict[str, Identity]:
         """What already has one of the names. At a first look that comes late only what has not changed since the begin."""
         prompt = time.time_ns() - watched.begun_ns < _PROMPT_NS
         stale: dict[str, Identity] = {}
         for path in (*watched.paths, *(path + ".tmp" for path in watched.paths)):
-            info = watched.root.look(path) if watched.root else None
+            info = self._info(watched, path)
             if info is not None and (prompt or info.st_ctime_ns < watched.begun_ns - _CLOCK_TICK_NS):
                 stale[path] = Identity.of(info)
         return stale
@@ -208,7 +268,7 @@ class TraceWatch:
     def _look_for_temporary(self, watched: _Watched) -> None:
         assert watched.stale is not None
         for path in watched.paths:
-            info = watched.root.look(path + ".tmp") if watched.root else None
+            info = self._info(watched, path + ".tmp")
             if info is None or watched.stale.get(path + ".tmp") == Identity.of(info):
                 continue
             if info.st_size != watched.temporary_bytes:
@@ -261,7 +321,7 @@ class TraceWatch:
                 raise CheckFailed(reason)
             # It may have been replaced since it was seen: what is checked is what counts.
             watched.found = Identity.of(info)
-            return CheckProcess(fd)
+            return CheckProcess(fd, pickled=watched.path.endswith(PICKLE))
         finally:
             os.close(fd)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynolog.model.capture import CaptureState, TraceFile
 from dynolog.profiling.captures import READY_POLLS_TO_REPLACE, Capture, Subject, Timing
-from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingThere, TemporarySeen
+from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingThere, TemporarySeen, Unseen
 from fakes.profiling import FILE, ManualClock
 
 PATH = "/tmp/t_7.json"
@@ -56,7 +56,7 @@ class Watched:
     def poll(self, ready: bool = True, uid: int = 1000) -> str | None:
         return self.capture.on_poll(ready=ready, uid=uid)
 
-    def see(self, *observations: FinalSeen | Checked | Invalid | NothingThere | TemporarySeen) -> None:
+    def see(self, *observations: FinalSeen | Checked | Invalid | NothingThere | TemporarySeen | Unseen) -> None:
         for observation in observations:
             self.capture.on_observation(observation)
 
@@ -356,3 +356,42 @@ def test_whatever_happens_a_final_state_stays_and_every_change_has_its_fact(step
         if after.state in (CaptureState.FAILED, CaptureState.EXPIRED):
             assert after.reason
         assert after.state is not CaptureState.WRITTEN or after.file == FILE
+
+
+UNSEEN = Unseen("the daemon runs as uid 1000 and may not look there")
+ELSEWHERE = f"its files cannot be seen from here ({UNSEEN.reason}): look for {PATH} yourself"
+
+
+def test_what_cannot_be_seen_is_not_said_to_be_missing() -> None:
+    """A daemon of another user: the file may well be there, whichever way the capture ends."""
+    polled = recording()
+    polled.see(UNSEEN)
+    polled.clock.pass_s(20)
+    polled.poll()
+    polled.poll()
+    died = recording()
+    died.see(UNSEEN)
+    died.capture.on_death("the process 7 ended")
+    died.see(NothingThere())
+    left = recording()
+    left.see(UNSEEN)
+    left.capture.on_left("it has not polled for 60 s")
+    for watched in (polled, died, left):
+        assert watched.in_state(CaptureState.FAILED)
+        assert watched.capture.reason.endswith(f"; {ELSEWHERE}")
+
+
+def test_what_can_be_seen_again_is_said_to_be_missing() -> None:
+    watched = recording()
+    watched.see(UNSEEN, Unseen(""))
+    watched.capture.on_death("the process 7 ended")
+    watched.see(NothingThere())
+    assert watched.capture.reason.endswith("and left no complete file")
+
+
+def test_a_memory_snapshot_without_events_is_no_empty_trace() -> None:
+    watched = recording()
+    snapshot = TraceFile(size_bytes=9, sha256="0" * 64, events=0, memory_snapshot=True)
+    watched.see(Checked(snapshot, PATH, PATH))
+    assert watched.in_state(CaptureState.WRITTEN)
+    assert watched.capture.reason == ""

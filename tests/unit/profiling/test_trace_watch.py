@@ -2,7 +2,9 @@
 
 import asyncio
 import errno
+import hashlib
 import os
+import pickle
 import shutil
 import subprocess
 import tempfile
@@ -15,8 +17,8 @@ import pytest
 
 from dynolog.profiling import trace_watch
 from dynolog.profiling.check_process import CheckProcess
-from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingThere, Observation, TemporarySeen
-from dynolog.profiling.pinned_roots import PinnedRoot
+from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingThere, Observation, TemporarySeen, Unseen
+from dynolog.profiling.pinned_roots import PinnedRoot, PinnedRoots
 from dynolog.profiling.trace_watch import TraceWatch
 from fakes.processes import process_with
 from fakes.traces import operation, trace
@@ -100,7 +102,7 @@ def test_a_trace_is_followed_from_its_temporary_file_to_its_check(tmp_path: Path
     path = tmp_path / "t_1.json"
 
     async def body(here: Session) -> None:
-        here.watch.watch("c", os.getpid(), (str(path), str(tmp_path / "other.json")))
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(path), str(tmp_path / "other.json")))
         await here.first_look()
         (tmp_path / "t_1.json.tmp").write_bytes(WHOLE[:10])
         assert await here.next(TemporarySeen) == TemporarySeen(10)
@@ -128,9 +130,9 @@ def test_files_that_were_there_before_are_not_taken_for_the_new_ones(tmp_path: P
 
     async def body(here: Session) -> None:
         await asyncio.sleep(0.02)  # files are stamped by the timer interrupt
-        here.watch.watch("c", os.getpid(), (str(path),))
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(path),))
         await here.first_look()
-        here.watch.watch("other", os.getpid(), (str(tmp_path / "other.json"),))
+        here.watch.watch("other", os.getpid(), os.getuid(), (str(tmp_path / "other.json"),))
         await here.first_look()
         publish(tmp_path / "other.json", WHOLE + b" ")
         await here.next(Checked, "other")
@@ -154,7 +156,7 @@ def test_a_first_look_that_comes_late_still_finds_the_new_file(tmp_path: Path, m
 
     async def body(here: Session) -> None:
         await asyncio.sleep(0.02)  # files are stamped by the timer interrupt
-        here.watch.watch("c", os.getpid(), (str(old), str(new)))
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(old), str(new)))
         publish(new, WHOLE)
         held.set()
         final = await here.next(FinalSeen)
@@ -167,7 +169,7 @@ def test_a_first_look_that_comes_late_still_finds_the_new_file(tmp_path: Path, m
 @pytest.mark.parametrize(("data", "says"), [(WHOLE[:-20], "cut short"), (b"", "0 bytes"), (WHOLE + b"x", "follow")])
 def test_a_file_that_is_not_whole_is_invalid_with_the_reason(tmp_path: Path, data: bytes, says: str) -> None:
     async def body(here: Session) -> None:
-        here.watch.watch("c", os.getpid(), (str(tmp_path / "t.json"),))
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(tmp_path / "t.json"),))
         await here.first_look()
         publish(tmp_path / "t.json", data)
         invalid = await here.next(Invalid)
@@ -182,7 +184,7 @@ def test_a_file_that_is_not_whole_is_invalid_with_the_reason(tmp_path: Path, dat
 @pytest.mark.parametrize("make", [lambda path: path.symlink_to("/etc/passwd"), os.mkfifo, os.mkdir])
 def test_what_is_not_a_regular_file_is_never_opened(tmp_path: Path, make: Callable[[Path], None]) -> None:
     async def body(here: Session) -> None:
-        here.watch.watch("c", os.getpid(), (str(tmp_path / "t.json"),))
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(tmp_path / "t.json"),))
         await here.first_look()
         make(tmp_path / "t.json")
         assert await here.next(Invalid) == Invalid(str(tmp_path / "t.json"), "it is not a regular file")
@@ -193,7 +195,7 @@ def test_what_is_not_a_regular_file_is_never_opened(tmp_path: Path, make: Callab
 def test_the_last_look_finds_the_file_or_says_that_nothing_is_there(tmp_path: Path) -> None:
     async def body(here: Session) -> None:
         for name in ("with", "without"):
-            here.watch.watch(name, os.getpid(), (str(tmp_path / f"{name}.json"),))
+            here.watch.watch(name, os.getpid(), os.getuid(), (str(tmp_path / f"{name}.json"),))
         await here.first_look()
         publish(tmp_path / "with.json", WHOLE)
         (tmp_path / "without.json.tmp").write_bytes(b"half")
@@ -210,9 +212,117 @@ def test_the_last_look_finds_the_file_or_says_that_nothing_is_there(tmp_path: Pa
 
 def test_a_process_that_is_not_there_has_no_files(tmp_path: Path) -> None:
     async def body(here: Session) -> None:
-        here.watch.watch("c", 2**22 + 1, ("/etc/passwd",))
+        here.watch.watch("c", 2**22 + 1, os.getuid(), ("/etc/passwd",))
         here.watch.look_last("c")
         await here.next(NothingThere)
+
+    run(body)
+
+
+def test_without_descriptors_it_says_that_nothing_can_be_seen_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "No file is there" would be a lie; and what could not be looked at at first is not taken for new afterwards."""
+    path = tmp_path / "t_1.json"
+    publish(path, WHOLE)
+    pin = PinnedRoots.pin
+    short = threading.Event()
+    short.set()
+
+    def pin_or_fail(self: PinnedRoots, host_pid: int) -> PinnedRoot:
+        if short.is_set():
+            raise OSError(errno.EMFILE, "Too many open files")
+        return pin(self, host_pid)
+
+    monkeypatch.setattr(PinnedRoots, "pin", pin_or_fail)
+
+    async def body(here: Session) -> None:
+        await asyncio.sleep(0.02)  # files are stamped by the timer interrupt
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(path),))
+        unseen = await here.next(Unseen)
+        assert isinstance(unseen, Unseen)
+        assert "LimitNOFILE" in unseen.reason
+        short.clear()
+        await here.first_look()
+        here.watch.look_last("c")
+        await here.next(NothingThere)
+        assert [seen for _, seen in here.seen] == [unseen, Unseen(""), NothingThere()]
+
+    run(body)
+
+
+def test_a_memory_snapshot_is_taken_when_it_has_stopped_growing_and_is_never_unpickled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """libkineto writes it under its final name; and to unpickle it would run what its writer wants."""
+    monkeypatch.setattr(trace_watch, "SETTLED_S", 0.2)
+    path = tmp_path / "memory_snapshot_1.pickle"
+    marker = tmp_path / "it_ran"
+
+    class Trap:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.mkdir, (str(marker),)
+
+    whole = pickle.dumps({"segments": [Trap()]}, protocol=4)
+
+    async def body(here: Session) -> None:
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(tmp_path / "t.json"), str(path)))
+        await here.first_look()
+        path.write_bytes(whole[:9])
+        assert await here.next(TemporarySeen) == TemporarySeen(9)
+        path.write_bytes(whole)
+        checked = await here.next(Checked)
+        assert isinstance(checked, Checked)
+        assert (checked.file.memory_snapshot, checked.file.size_bytes) == (True, len(whole))
+        assert checked.file.sha256 == hashlib.sha256(whole).hexdigest()
+        os.close(here.watch.open("c"))
+        assert not marker.exists()
+
+    run(body)
+
+
+@pytest.mark.parametrize("data", [b"", WHOLE, b"\x80\x04\x95 cut", b"\x80\x09 unknown."])
+def test_what_is_no_whole_pickle_is_no_memory_snapshot(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "memory_snapshot_1.pickle"
+
+    async def body(here: Session) -> None:
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(path),))
+        await here.first_look()
+        path.write_bytes(data)
+        here.watch.look_last("c")
+        assert isinstance(await here.next(Invalid), Invalid)
+
+    run(body)
+
+
+def test_a_daemon_that_may_not_look_says_as_whom_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(_self: PinnedRoot, _path: str) -> os.stat_result | None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(PinnedRoot, "look", forbidden)
+
+    async def body(here: Session) -> None:
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(tmp_path / "t.json"),))
+        assert await here.next(Unseen) == Unseen(f"the daemon runs as uid {os.geteuid()} and may not look there")
+        here.watch.look_last("c")
+        await here.next(NothingThere)
+
+    run(body)
+
+
+@pytest.mark.root
+@needs_root
+def test_a_trainer_that_becomes_root_after_its_config_gets_no_files_of_root(open_tmp: Path) -> None:
+    """Running a set-user-ID program between poll and file would else have the daemon check and hand out root's files."""
+
+    async def body(here: Session) -> None:
+        with process_with(uid=0) as pid:
+            here.watch.watch("c", pid, USER, (f"{open_tmp}/t.json",))
+            await here.first_look()
+            publish(open_tmp / "t.json", WHOLE)
+            invalid = await here.next(Invalid)
+            assert isinstance(invalid, Invalid)
+            assert invalid.reason == f"it belongs to user 0, not to the trainer's user {USER}"
 
     run(body)
 
@@ -222,7 +332,9 @@ def test_nothing_stays_open_and_no_thread_stays_when_all_is_forgotten(tmp_path: 
         before = os.listdir("/proc/self/fd")
         for round_ in range(3):
             for number in range(20):
-                here.watch.watch(f"{round_}.{number}", os.getpid(), (str(tmp_path / f"{round_}_{number}.json"),))
+                here.watch.watch(
+                    f"{round_}.{number}", os.getpid(), os.getuid(), (str(tmp_path / f"{round_}_{number}.json"),)
+                )
             # All captures of one root share a descriptor.
             assert len(os.listdir("/proc/self/fd")) <= len(before) + 4
             publish(tmp_path / f"{round_}_3.json", WHOLE)
@@ -241,7 +353,7 @@ def test_a_check_that_is_forgotten_is_ended(tmp_path: Path, monkeypatch: pytest.
 
     async def body(here: Session) -> None:
         before = os.listdir("/proc/self/fd")
-        here.watch.watch("c", os.getpid(), (str(tmp_path / "t.json"),))
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(tmp_path / "t.json"),))
         await here.first_look()
         publish(tmp_path / "t.json", WHOLE)
         await here.next(FinalSeen)
@@ -268,7 +380,7 @@ def stub_checks(monkeypatch: pytest.MonkeyPatch, code: str, no_progress_s: float
         return process
 
     class Impatient(CheckProcess):
-        def __init__(self, fd: int) -> None:
+        def __init__(self, fd: int, pickled: bool) -> None:
             monkeypatch.setattr(subprocess, "Popen", popen)
             try:
                 super().__init__(fd, no_progress_s)
@@ -294,7 +406,7 @@ def test_a_check_without_an_answer_says_what_became_of_it(
     stub_checks(monkeypatch, code, 0.3)
 
     async def body(here: Session) -> None:
-        here.watch.watch("c", os.getpid(), (str(tmp_path / "t.json"),))
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(tmp_path / "t.json"),))
         await here.first_look()
         publish(tmp_path / "t.json", WHOLE)
         invalid = await here.next(Invalid)
@@ -308,7 +420,7 @@ def test_at_most_two_checks_run_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     most = 0
 
     class Counted(CheckProcess):
-        def __init__(self, fd: int) -> None:
+        def __init__(self, fd: int, pickled: bool) -> None:
             nonlocal most
             super().__init__(fd)
             most = max(most, here_watch[0]._checks + 1)
@@ -319,7 +431,7 @@ def test_at_most_two_checks_run_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     async def body(here: Session) -> None:
         here_watch.append(here.watch)
         for number in range(5):
-            here.watch.watch(str(number), os.getpid(), (str(tmp_path / f"{number}.json"),))
+            here.watch.watch(str(number), os.getpid(), os.getuid(), (str(tmp_path / f"{number}.json"),))
         await here.first_look()
         for number in range(5):
             publish(tmp_path / f"{number}.json", WHOLE)
@@ -337,13 +449,13 @@ def test_a_disk_that_hangs_is_said_and_holds_up_no_caller(tmp_path: Path, monkey
 
     async def body(here: Session) -> None:
         assert here.watch.stalled == ""
-        here.watch.watch("c", os.getpid(), ("/dead/t.json",))
+        here.watch.watch("c", os.getpid(), os.getuid(), ("/dead/t.json",))
         async with asyncio.timeout(DEADLINE_S):
             while not here.watch.stalled:
                 await asyncio.sleep(0.01)
         assert f"/dead/t.json of process {os.getpid()} has not answered" in here.watch.stalled
         started = time.monotonic()
-        here.watch.watch("d", os.getpid(), (str(tmp_path / "t.json"),))
+        here.watch.watch("d", os.getpid(), os.getuid(), (str(tmp_path / "t.json"),))
         here.watch.look_last("c")
         here.watch.forget("c")
         assert time.monotonic() - started < 0.1
@@ -361,8 +473,8 @@ def test_an_error_that_nobody_foresaw_ends_one_capture_only(tmp_path: Path, monk
     monkeypatch.setattr(PinnedRoot, "look", broken)
 
     async def body(here: Session) -> None:
-        here.watch.watch("c", os.getpid(), ("/bad.json",))
-        here.watch.watch("good", os.getpid(), (str(tmp_path / "good.json"),))
+        here.watch.watch("c", os.getpid(), os.getuid(), ("/bad.json",))
+        here.watch.watch("good", os.getpid(), os.getuid(), (str(tmp_path / "good.json"),))
         assert "ZeroDivisionError" in str(await here.next(Invalid))
         await here.first_look()
         publish(tmp_path / "good.json", WHOLE)
@@ -381,7 +493,7 @@ def test_files_of_a_chrooted_trainer_are_found_after_it_has_died(open_tmp: Path)
 
     async def body(here: Session) -> None:
         with process_with(root=str(open_tmp), uid=USER) as pid:
-            here.watch.watch("c", pid, ("/elsewhere/t.json",))
+            here.watch.watch("c", pid, USER, ("/elsewhere/t.json",))
             await here.first_look()
         publish(open_tmp / "data" / "t.json", WHOLE, USER)
         here.watch.look_last("c")
@@ -399,7 +511,7 @@ def test_files_of_a_chrooted_trainer_are_found_after_it_has_died(open_tmp: Path)
 def test_the_hosts_name_of_a_chrooted_trainers_file(open_tmp: Path) -> None:
     async def body(here: Session) -> None:
         with process_with(root=str(open_tmp)) as pid:
-            here.watch.watch("c", pid, ("/t.json",))
+            here.watch.watch("c", pid, 0, ("/t.json",))
             await here.first_look()
             publish(open_tmp / "t.json", WHOLE)
             final = await here.next(FinalSeen)
@@ -416,7 +528,7 @@ def test_the_hosts_name_of_a_chrooted_trainers_file(open_tmp: Path) -> None:
 def test_files_in_a_mount_namespace_are_named_below_proc_while_the_process_lives(open_tmp: Path) -> None:
     async def body(here: Session) -> None:
         with process_with(mount=f"none;{open_tmp};tmpfs;size=4m;0") as pid:
-            here.watch.watch("c", pid, (f"{open_tmp}/t.json",))
+            here.watch.watch("c", pid, 0, (f"{open_tmp}/t.json",))
             await here.first_look()
             publish(Path(f"/proc/{pid}/root{open_tmp}/t.json"), WHOLE)
             final = await here.next(FinalSeen)
@@ -436,7 +548,7 @@ def test_a_file_of_another_user_is_not_the_trainers_trace(open_tmp: Path) -> Non
 
     async def body(here: Session) -> None:
         with process_with(uid=USER) as pid:
-            here.watch.watch("c", pid, (f"{open_tmp}/t.json",))
+            here.watch.watch("c", pid, USER, (f"{open_tmp}/t.json",))
             await here.first_look()
             publish(open_tmp / "t.json", WHOLE)
             invalid = await here.next(Invalid)
