@@ -10,6 +10,7 @@ _INTERVALS_KEPT = 3
 _LEAST_AGE_NS = 3_000_000_000
 # For a source that has reported once and does not say its interval.
 _DEFAULT_AGE_NS = 180_000_000_000
+_LONGEST_GAP_NS = 3_600_000_000_000
 # A counter that did not grow by a known number for so many rounds of its device is not known any more...
 _ROUNDS_KEPT = 3
 # ...and one whose device is there, but which has not been given for so long, is not either.
@@ -23,21 +24,24 @@ class Part:
         self.samples: dict[str, Sample] = {}
         self.round = 0
         self.stale_ns = 0
-        self._arrived_ns: int | None = None
+        self.age_ns = _DEFAULT_AGE_NS
+        self._wall_ns: int | None = None
         self._interval_ns: int | None = None
         # Whether what a round lacks is known to be missing.
         self._exact = True
 
-    def begin(self, now_ns: int, interval_ns: int | None, exact: bool) -> None:
-        """A record has come in which this part takes part."""
-        if interval_ns is None and self._arrived_ns is not None:
-            interval_ns = now_ns - self._arrived_ns
-        self._interval_ns = interval_ns
-        self._arrived_ns = now_ns
+    def begin(self, now_ns: int, wall_ns: int, interval_ns: int | None, *, exact: bool) -> None:
+        """A record of `wall_ns` has come in which this part takes part."""
+        if interval_ns is None and self._wall_ns is not None:
+            # By the records' own stamps, because a queue may hold some up; a clock that was set says nothing.
+            gap_ns = wall_ns - self._wall_ns
+            interval_ns = gap_ns if 0 < gap_ns <= _LONGEST_GAP_NS else self._interval_ns
+        self._wall_ns = wall_ns
         self._exact = exact
-        self.stale_ns = now_ns + (
-            _DEFAULT_AGE_NS if interval_ns is None else max(_INTERVALS_KEPT * interval_ns, _LEAST_AGE_NS)
-        )
+        if interval_ns is not None:
+            self._interval_ns = interval_ns
+            self.age_ns = max(_INTERVALS_KEPT * interval_ns, _LEAST_AGE_NS)
+        self.stale_ns = now_ns + self.age_ns
         self.round += 1
 
     def leaving(self) -> list[Sample]:

@@ -1,9 +1,13 @@
 """One line of the exposition: its name, labels and value."""
 
 import math
+import re
 from collections.abc import Mapping
 
 from dynolog.exporters.prometheus_names import Family, Type, legal_label
+
+# What Python makes of bytes of a name that are no UTF-8 (PEP 383), and cannot be encoded again.
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Sample:
@@ -72,7 +76,12 @@ class Sample:
 
     def line(self) -> str:
         """`name{label="text"} value` and a newline, the same in the text format and in OpenMetrics."""
-        return f"{self._head or self._make_head()}{self.scaled}\n"
+        return f"{self.head}{self.scaled}\n"
+
+    @property
+    def head(self) -> str:
+        """The line up to the value; what tells samples apart."""
+        return self._head or self._make_head()
 
     def _make_head(self) -> str:
         labels = ",".join(f'{name}="{escape(text)}"' for name, text in sorted(self.labels.items()))
@@ -87,4 +96,4 @@ def escape(text: str) -> str:
 
 def utf8(text: str) -> str:
     """`text` with U+FFFD for bytes of a name that are no UTF-8."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)

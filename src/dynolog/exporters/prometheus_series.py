@@ -128,7 +128,7 @@ class SeriesStore:
             for part in begun:
                 for sample in part.leaving():
                     self._remove(group, part, sample)
-            self._heard_of(record, min(part.stale_ns for part in group.parts.values()))
+            self._heard_of(record, now_ns + min(part.age_ns for part in group.parts.values()))
 
     def _group_of(self, record: Record) -> _Group | None:
         # What tells two devices of a source apart; other labels (job_id) change on the same device.
@@ -154,16 +154,16 @@ class SeriesStore:
         if not record.intervals_ns:
             # Without its intervals, all of a record is one part, and what it lacks is not known.
             part = group.parts.setdefault(_WHOLE, Part())
-            part.begin(now_ns, None, exact=True)
+            part.begin(now_ns, record.wall_ns, None, exact=True)
             return [part]
         begun = []
         for collector, interval_ns in record.intervals_ns.items():
             part = group.parts.setdefault(collector, Part())
-            part.begin(now_ns, interval_ns, exact=True)
+            part.begin(now_ns, record.wall_ns, interval_ns, exact=True)
             begun.append(part)
         if (rest := group.parts.get(_WHOLE)) is not None:
             # Which of these rounds should have had its keys cannot be told.
-            rest.begin(now_ns, None, exact=False)
+            rest.begin(now_ns, record.wall_ns, None, exact=False)
             begun.append(rest)
         return begun
 
@@ -182,7 +182,7 @@ class SeriesStore:
         part = group.parts.get(collector)
         if part is None:
             part = group.parts[collector] = Part()
-            part.begin(self._clock.monotonic_ns(), None, exact=False)
+            part.begin(self._clock.monotonic_ns(), self._clock.wall_ns(), None, exact=False)
         total = self._departed.pop((group.source, group.device, key), None)
         sample = Sample(family, key, instance, self._labels_of(group), total)
         part.samples[key] = sample
@@ -254,6 +254,8 @@ class SeriesStore:
         ages += [source.stale_ns for source in self._sources.values() if source.up.value]
         families = []
         for family, members in self._members.items():
-            if samples := [sample for sample in members if sample.value is not None]:
-                families.append((family, samples))
+            # Two samples with the same labels would cost the whole scrape: names that differ in bytes that are no UTF-8, two sources
+            # with the same metric. The one that came last stays.
+            if lines := {sample.head: sample for sample in members if sample.value is not None}:
+                families.append((family, list(lines.values())))
         return View(self._generation, min(ages, default=_FOR_EVER_NS), families)
