@@ -67,6 +67,9 @@ class Recovery(Generic[E]):
             if not after:
                 if not final and first + _JOIN >= len(starts):
                     break
+                # An event that lacks nothing but its end was cut, even where a list inside it closes as the list of events would.
+                if final and _is_cut(memoryview(text)[starts[first] :], mend=first + _JOIN >= len(starts)):
+                    break
                 if final and first == len(starts) - 1 and self._damaged_last(text, starts[first], found):
                     return found
                 if final and first == len(starts) - 1:
@@ -101,9 +104,6 @@ class Recovery(Generic[E]):
 
     def _damaged_last(self, text: bytes, start: int, found: Recovered[E]) -> bool:
         """Whether the last event is only damaged: what follows it is the right end of a trace."""
-        # An event that lacks nothing but its end was cut, even where a list inside it closes as the list of events would.
-        if _is_cut(text[start:]):
-            return False
         for match in _END.finditer(text, start):
             tail = text[match.end(1) :]
             if parse_tail(tail) is not None or not tail.strip():
@@ -127,14 +127,16 @@ class Recovery(Generic[E]):
         return event
 
 
-def _is_cut(piece: bytes) -> bool:
-    """Whether the piece is JSON as far as it goes, and goes on."""
-    try:
-        msgspec.json.decode(mended(piece))
-    except msgspec.DecodeError as error:
-        return "truncated" in str(error)
-    except JSON_ERRORS:
-        pass
+def _is_cut(piece: memoryview, mend: bool) -> bool:
+    """Whether the piece is JSON as far as it goes, and goes on; `mend`: after a repair, too, which takes its time."""
+    for text in (piece, None) if mend else (piece,):
+        try:
+            msgspec.json.decode(mended(bytes(piece)) if text is None else text)
+        except msgspec.DecodeError as error:
+            if "truncated" in str(error):
+                return True
+        except JSON_ERRORS:
+            continue
     return False
 
 
