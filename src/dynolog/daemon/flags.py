@@ -3,6 +3,7 @@
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.collectors.spec import CollectorSpec
 from dynolog.daemon.flags_not_built import NOT_BUILT_FLAGS
+from dynolog.daemon.glog_flags import GLOG_FLAGS
 from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
 from dynolog.exporters.registry import EXPORTERS
 from dynolog.model.flag import Flag
@@ -115,6 +116,7 @@ def declared_flags() -> tuple[Flag, ...]:
     """Every flag the daemon accepts, each name once."""
     flags = [
         *DAEMON_FLAGS,
+        *GLOG_FLAGS,
         *IPC_FLAGS,
         *RPC_FLAGS,
         *(flag for spec in COLLECTORS for flag in collector_flags(spec)),
