@@ -67,9 +67,11 @@ class HttpReceiver:
 
 
 @contextmanager
-def http_receiver(tls: ssl.SSLContext | None = None, port: int = 0) -> Iterator[HttpReceiver]:
-    """A receiver that listens on 127.0.0.1 while the block runs."""
-    receiver = HttpReceiver()
+def http_receiver(
+    tls: ssl.SSLContext | None = None, port: int = 0, make: Callable[[], HttpReceiver] = HttpReceiver
+) -> Iterator[HttpReceiver]:
+    """A receiver (of a kind of its own, with `make`) that listens on 127.0.0.1 while the block runs."""
+    receiver = make()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -45,7 +45,7 @@ FLAGS = (
 
 
 def make(context: ExporterContext) -> Exporter:
-    """The exporter that the flags and variables describe. Raises FlagError, and SourceUnavailable when an extra is missing."""
+    """The exporter that the flags and variables describe. Raises FlagError, also when an extra is missing."""
     # Only a daemon with this exporter loads what it is made of.
     from dynolog.exporters.otlp_exporters import logs_exporter  # noqa: PLC0415
 

@@ -44,7 +44,7 @@ def protobuf_verdict(body: bytes, signal: str) -> Verdict:
         response = found.metrics_service.ExportMetricsServiceResponse()
     try:
         response.ParseFromString(body)
-    except ValueError:  # protobuf's DecodeError is one
+    except found.DecodeError:
         return Delivered(message="the request was taken, but the answer to it cannot be read")
     partial = response.partial_success
     if signal == "logs":

@@ -17,7 +17,7 @@ _TEMPORALITIES = {"delta": False, "lowmemory": False, "cumulative": True}
 
 
 def metrics_exporter(context: ExporterContext, environ: Mapping[str, str]) -> Exporter:
-    """The exporter of --use_otlp. Raises FlagError, and SourceUnavailable when an extra is missing."""
+    """The exporter of --use_otlp. Raises FlagError, also when an extra is missing."""
     settings = context.settings
     told = Told(
         endpoint=settings.text("otlp_endpoint"),
@@ -52,7 +52,7 @@ def metrics_exporter(context: ExporterContext, environ: Mapping[str, str]) -> Ex
 
 
 def logs_exporter(context: ExporterContext, environ: Mapping[str, str]) -> Exporter:
-    """The exporter of --use_otel. Raises FlagError, and SourceUnavailable when an extra is missing."""
+    """The exporter of --use_otel. Raises FlagError, also when an extra is missing."""
     settings = context.settings
     told = Told(endpoint=settings.text("otel_endpoint"), endpoint_flag="otel_endpoint")
     how = resolve(told, environ, "logs")
@@ -66,10 +66,11 @@ def logs_exporter(context: ExporterContext, environ: Mapping[str, str]) -> Expor
 
 
 def destination(how: OtlpSettings) -> str:
-    """The address for people: a query may hold a key and is left out."""
+    """The address for people: what may hold a secret (user, password, query) is left out."""
     if how.protocol == GRPC:
         return f"{how.endpoint.address} (gRPC)"
-    return urlunsplit((*urlsplit(how.endpoint.address)[:3], "", ""))
+    parts = urlsplit(how.endpoint.address)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def compresses_itself(how: OtlpSettings) -> bool:

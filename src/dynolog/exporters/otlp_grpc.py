@@ -10,7 +10,7 @@ from dynolog.exporters.http_transport import TlsFiles
 from dynolog.exporters.otlp_answers import protobuf_verdict
 from dynolog.exporters.otlp_settings import OtlpSettings
 from dynolog.exporters.payload import Payload, Refused, RetryLater, Verdict
-from dynolog.model.errors import FlagError, SourceUnavailable
+from dynolog.model.errors import FlagError
 
 if TYPE_CHECKING:
     import grpc
@@ -28,20 +28,24 @@ _OPTIONS = (
     ("grpc.primary_user_agent", f"dynolog-OTLP-Exporter-Python/{__version__}"),
 )
 _Call = Callable[..., Any]
+_MOST_SHOWN = 300
+# Shorter ones would blank out half of every message.
+_LEAST_SECRET = 4
 
 
 class GrpcTransport:
     """Calls Export of one signal's service. The messages are serialised already: the channel carries bytes."""
 
     def __init__(self, settings: OtlpSettings, signal: str) -> None:
-        """Raises SourceUnavailable when grpcio is not installed, FlagError for certificates that cannot be read."""
+        """Raises FlagError when grpcio is not installed, and for certificates that cannot be read."""
         try:
             # 20 MB that only a daemon with --otlp_protocol=grpc pays.
             import grpc  # noqa: PLC0415
         except ImportError as error:
             remedy = "pip install 'dynolog[otlp-grpc]', or use --otlp_protocol=http/protobuf"
-            raise SourceUnavailable("OTLP over gRPC", f"grpcio is not installed ({error})", remedy) from error
+            raise FlagError(f"OTLP over gRPC needs grpcio ({error}): {remedy}") from error
         self._grpc = grpc
+        self.timeout_s = settings.timeout_s
         self._settings = settings
         self._signal = signal
         self._credentials = _credentials(settings.tls) if settings.endpoint.secure else None
@@ -58,12 +62,12 @@ class GrpcTransport:
         try:
             answer = call(
                 body,
-                timeout=self._settings.timeout_s,
+                timeout=self.timeout_s,
                 metadata=tuple(self._settings.headers.items()),
                 compression=grpc.Compression.Gzip if self._settings.gzip else grpc.Compression.NoCompression,
             )
         except grpc.RpcError as error:
-            return _failed(error)
+            return _failed(error, tuple(self._settings.headers.values()))
         except ValueError as error:  # the channel was closed meanwhile, by close
             return RetryLater(str(error))
         return protobuf_verdict(answer, self._signal)
@@ -109,11 +113,12 @@ def _pem(path: str) -> bytes | None:
         raise FlagError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _failed(error: "grpc.RpcError") -> Verdict:
-    """What a status other than OK means for the payload."""
-    assert hasattr(error, "code")
+def _failed(error: Any, secrets: tuple[str, ...]) -> Verdict:
+    """What a status other than OK means for the payload. Its text may echo a header, whose value is then blanked out."""
     name = error.code().name
-    reason = f"{name}: {error.details()}" if error.details() else name
+    reason = f"{name}: {error.details()}"[:_MOST_SHOWN] if error.details() else name
+    for secret in secrets:
+        reason = reason.replace(secret, "***") if len(secret) >= _LEAST_SECRET else reason
     told, after_s = _retry_info(error)
     if name in _RETRYABLE or (name == "RESOURCE_EXHAUSTED" and told):
         return RetryLater(reason, after_s)
@@ -126,6 +131,7 @@ def _retry_info(error: Any) -> tuple[bool, float | None]:
     if details is None:
         return False, None
     # Only with a status that has details.
+    from google.protobuf.message import DecodeError  # noqa: PLC0415
     from google.rpc import error_details_pb2, status_pb2  # noqa: PLC0415
 
     info = error_details_pb2.RetryInfo()
@@ -134,6 +140,6 @@ def _retry_info(error: Any) -> tuple[bool, float | None]:
             if detail.Unpack(info):
                 wait_s = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
                 return True, wait_s if wait_s > 0 else None
-    except ValueError:  # bytes that are no status: the code alone decides
+    except DecodeError:  # bytes that are no status: the code alone decides
         pass
     return False, None

@@ -5,19 +5,21 @@ from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from dynolog.model.errors import SourceUnavailable
+from dynolog.model.errors import FlagError
 
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
-REMEDY = "pip install 'dynolog[otlp]'"
-
 
 @cache
 def messages() -> SimpleNamespace:
-    """The modules `common`, `resource`, `metrics`, `logs`, `metrics_service`, `logs_service`. Raises SourceUnavailable."""
+    """The modules `common`, `resource`, `metrics`, `logs`, `metrics_service` and `logs_service`, and `DecodeError`.
+
+    Raises FlagError when the extra is missing.
+    """
     try:
         # 5 MB that only a daemon with an OTLP exporter pays.
+        from google.protobuf.message import DecodeError  # noqa: PLC0415
         from opentelemetry.proto.collector.logs.v1 import logs_service_pb2  # noqa: PLC0415
         from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2  # noqa: PLC0415
         from opentelemetry.proto.common.v1 import common_pb2  # noqa: PLC0415
@@ -25,7 +27,7 @@ def messages() -> SimpleNamespace:
         from opentelemetry.proto.metrics.v1 import metrics_pb2  # noqa: PLC0415
         from opentelemetry.proto.resource.v1 import resource_pb2  # noqa: PLC0415
     except ImportError as error:
-        raise SourceUnavailable("OTLP", f"opentelemetry-proto is not installed ({error})", REMEDY) from error
+        raise FlagError(f"OpenTelemetry needs its messages ({error}): pip install 'dynolog[otlp]'") from error
     return SimpleNamespace(
         common=common_pb2,
         resource=resource_pb2,
@@ -33,6 +35,7 @@ def messages() -> SimpleNamespace:
         logs=logs_pb2,
         metrics_service=metrics_service_pb2,
         logs_service=logs_service_pb2,
+        DecodeError=DecodeError,
     )
 
 
