@@ -28,6 +28,7 @@ COMMANDS = (
     Entry("ps", "ps", "Ps"),
     Entry("metrics", "metrics", "Metrics"),
     Entry("watch", "watch", "Watch"),
+    Entry("exporters", "exporters", "Exporters"),
     Entry("dcgm-pause", "dcgm", "DcgmPause"),
     Entry("dcgm-resume", "dcgm", "DcgmResume"),
     Entry("completion", "completion", "Completion"),

@@ -1,12 +1,13 @@
 """The daemon measures itself: what it costs, how its collectors fare, what its exporters lose."""
 
+import time
 from collections.abc import Mapping
 
 import msgspec
 
 from dynolog.collectors.spec import CollectorSpec, Context, Values, counter_delta, put
 from dynolog.model.metric import Kind, Metric, Scope
-from dynolog.model.status import CollectorState, CollectorStatus, ExporterStatus
+from dynolog.model.status import LOSS_REASONS, CollectorState, CollectorStatus, ExporterState, ExporterStatus
 from dynolog.sources.own_process import OwnProcess, OwnProcessReader
 
 METRICS = (
@@ -73,6 +74,51 @@ METRICS = (
         unit="{record}",
         description="Records that wait for an exporter",
     ),
+    Metric(
+        name="dynolog_exporter_queue_bytes",
+        scope=Scope.EXPORTER,
+        kind=Kind.GAUGE,
+        unit="By",
+        description="Memory that the records which wait for an exporter take",
+    ),
+    Metric(
+        name="dynolog_exporter_spool_bytes",
+        scope=Scope.EXPORTER,
+        kind=Kind.GAUGE,
+        unit="By",
+        description="What a network exporter keeps in --spool_dir; missing without one",
+    ),
+    Metric(
+        name="dynolog_exporter_up",
+        scope=Scope.EXPORTER,
+        kind=Kind.GAUGE,
+        unit="1",
+        description="1 while an exporter delivers, 0 while its destination is away or refuses; missing before its first attempt",
+    ),
+    Metric(
+        name="dynolog_exporter_retries",
+        scope=Scope.EXPORTER,
+        kind=Kind.DELTA,
+        unit="{attempt}",
+        description="Attempts of a network exporter that have to be made again",
+    ),
+    Metric(
+        name="dynolog_exporter_last_success_age",
+        scope=Scope.EXPORTER,
+        kind=Kind.GAUGE,
+        unit="s",
+        description="How long ago an exporter last delivered anything; missing before the first time",
+    ),
+    *(
+        Metric(
+            name=f"dynolog_exporter_dropped_{reason}",
+            scope=Scope.EXPORTER,
+            kind=Kind.DELTA,
+            unit="{record}",
+            description=f"Of dynolog_exporter_dropped: {what}",
+        )
+        for reason, what in LOSS_REASONS.items()
+    ),
 )
 _NOT_UP = (CollectorState.UNAVAILABLE, CollectorState.FAILING, CollectorState.STALLED)
 
@@ -84,6 +130,7 @@ class OwnSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     records: int | None
     collectors: Mapping[str, CollectorStatus]
     exporters: Mapping[str, ExporterStatus]
+    wall_ns: int = 0
 
 
 class OwnCollector:
@@ -100,6 +147,7 @@ class OwnCollector:
             records=self._own.records(),
             collectors={status.name: status for status in self._own.collectors()},
             exporters={status.name: status for status in self._own.exporters()},
+            wall_ns=time.time_ns(),
         )
 
     def compute(self, before: OwnSnapshot, after: OwnSnapshot, elapsed_s: float) -> Values:
@@ -114,7 +162,7 @@ class OwnCollector:
         put(values, "dynolog_wakeups", counter_delta(old.wakeups, new.wakeups))
         put(values, "dynolog_records", counter_delta(before.records, after.records))
         _add_collectors(values, before.collectors, after.collectors)
-        _add_exporters(values, before.exporters, after.exporters)
+        _add_exporters(values, before.exporters, after.exporters, after.wall_ns)
         return values
 
 
@@ -135,12 +183,25 @@ def _add_collectors(
         values["dynolog_collector_stalls"] = stalls
 
 
-def _add_exporters(values: Values, before: Mapping[str, ExporterStatus], after: Mapping[str, ExporterStatus]) -> None:
+def _add_exporters(
+    values: Values, before: Mapping[str, ExporterStatus], after: Mapping[str, ExporterStatus], wall_ns: int
+) -> None:
     for name, status in after.items():
         values[f"dynolog_exporter_queue.{name}"] = status.queued
+        values[f"dynolog_exporter_queue_bytes.{name}"] = status.queued_bytes
+        if status.spool:
+            values[f"dynolog_exporter_spool_bytes.{name}"] = status.spool_bytes
+        if status.state is not ExporterState.IDLE:
+            values[f"dynolog_exporter_up.{name}"] = int(status.state is ExporterState.OK)
+        if status.last_success_wall_ns and wall_ns >= status.last_success_wall_ns:
+            values[f"dynolog_exporter_last_success_age.{name}"] = (wall_ns - status.last_success_wall_ns) / 1e9
         if (old := before.get(name)) is not None:
             values[f"dynolog_exporter_sent.{name}"] = status.sent - old.sent
             values[f"dynolog_exporter_dropped.{name}"] = status.dropped - old.dropped
+            values[f"dynolog_exporter_retries.{name}"] = status.retries - old.retries
+            for reason in old.dropped_by.keys() | status.dropped_by.keys():
+                lost = status.dropped_by.get(reason, 0) - old.dropped_by.get(reason, 0)
+                values[f"dynolog_exporter_dropped_{reason}.{name}"] = lost
 
 
 SPEC = CollectorSpec(

@@ -37,10 +37,10 @@ DAEMON_FLAGS = (
     ),
     Flag(
         name="shutdown_timeout_s",
-        default=1.0,
+        default=5.0,
         minimum=0.0,
         maximum=300.0,
-        help="seconds that stopping may take to deliver what is queued",
+        help="seconds that stopping may take to deliver what network exporters have queued; without them it takes 2 s at most",
     ),
     Flag(name="log_file", default="", help="write the log here instead of to stderr"),
     Flag(name="log_rotate_mb", default=10.0, minimum=0.0, help="start a new log file at this size in MB; 0 never"),

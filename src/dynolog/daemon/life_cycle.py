@@ -1,4 +1,4 @@
-"""From start to stop: what is opened in which order, signals, reload, and a stop within two seconds."""
+"""From start to stop: what is opened in which order, signals, reload, and a stop in time."""
 
 import asyncio
 import errno
@@ -18,8 +18,9 @@ from dynolog.model.flag import Settings
 from dynolog.pipeline.config import config_of
 
 _log = logging.getLogger(__name__)
-# What stopping may take beside --shutdown_timeout_s.
+# What stopping may take beside --shutdown_timeout_s, which is for exporters with a queue of their own: 2 s for all together.
 _PIPELINE_STOP_S = 0.4
+_LOCAL_STOP_S = 1.0
 _LOG_FLUSH_S = 0.3
 
 
@@ -118,6 +119,7 @@ class LifeCycle:
         kept, changed = self._take_over(parsed)
         if self._daemon is not None:
             self._daemon.pipeline.reconfigure(config_of(self._settings, COLLECTORS))
+            self._daemon.selections.reload()
         for sentence in parsed.warnings:
             _log.warning("%s", sentence)
         if kept:
@@ -142,7 +144,8 @@ class LifeCycle:
             return
         if not self._daemon.pipeline.stop(_PIPELINE_STOP_S):
             _log.warning("a collector hangs and is left behind")
-        if not self._daemon.fanout.close(self._settings.number("shutdown_timeout_s")):
+        timeout_s = self._settings.number("shutdown_timeout_s")
+        if not self._daemon.fanout.close(min(timeout_s, _LOCAL_STOP_S), timeout_s):
             _log.warning("not everything could be delivered within --shutdown_timeout_s")
         self._sink.flush(_LOG_FLUSH_S)
 

@@ -7,7 +7,8 @@ from dynolog.collectors.registry import COLLECTORS
 from dynolog.collectors.spec import Context
 from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.status import Status
-from dynolog.exporters.registry import chosen
+from dynolog.exporters.registry import EXPORTERS, chosen
+from dynolog.exporters.selected import Selections
 from dynolog.exporters.spec import ExporterContext
 from dynolog.ipc.listener import IPC_NAME, IpcListener
 from dynolog.model.clock import SystemClock
@@ -54,7 +55,10 @@ class Daemon:
             write_line=sink.write_line,
             owners={(metric.name, metric.scope): spec.name for spec in COLLECTORS for metric in spec.metrics},
         )
-        self.fanout = Fanout(((spec.name, spec.factory(exporter_context)) for spec in self.exporters), clock)
+        self.selections = Selections(
+            settings.text("exporters_config"), (spec.name for spec in EXPORTERS), exporter_context
+        )
+        self.fanout = Fanout(((spec.name, self.selections.make(spec)) for spec in self.exporters), clock)
         self.latest = LatestRecords(catalogue, COLLECTORS, clock)
         counters = PipelineCounters()
         self.pipeline = Pipeline(

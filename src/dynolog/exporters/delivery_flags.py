@@ -25,4 +25,10 @@ DELIVERY_FLAGS = (
         help="MB of encoded records that each network exporter may hold in memory; the oldest are dropped first",
         section="exporters",
     ),
+    Flag(
+        name="exporters_config",
+        default="",
+        help="TOML file that says which sources and metrics each exporter gets, under which names, how often; SIGHUP reads it again",
+        section="exporters",
+    ),
 )

@@ -13,7 +13,8 @@ import msgspec
 from dynolog.exporters.payload import Payload
 from dynolog.exporters.spool import Spool, SpoolEntry
 from dynolog.model.clock import Clock
-from dynolog.pipeline.losses import QUEUE_FULL, SHUTDOWN, SPOOL_DAMAGED, SPOOL_FULL, Losses
+from dynolog.model.status import QUEUE_FULL, SHUTDOWN, SPOOL_DAMAGED, SPOOL_FULL
+from dynolog.pipeline.losses import Losses
 
 _log = logging.getLogger(__name__)
 _SYNC_EVERY_NS = 1_000_000_000

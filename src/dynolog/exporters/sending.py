@@ -15,9 +15,9 @@ from dynolog.exporters.spec import ExporterContext
 from dynolog.exporters.spool import Spool
 from dynolog.model.clock import Clock, SystemClock
 from dynolog.model.record import Record
-from dynolog.model.status import ExporterState
+from dynolog.model.status import REFUSED, REJECTED, ExporterState
 from dynolog.pipeline.delivery import Progress
-from dynolog.pipeline.losses import REFUSED, REJECTED, Losses
+from dynolog.pipeline.losses import Losses
 
 _log = logging.getLogger(__name__)
 _MB = 1_000_000

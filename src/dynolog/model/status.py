@@ -31,6 +31,25 @@ class CollectorStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     notices: tuple[str, ...] = ()
 
 
+# Why an exporter loses records: one word for programs each, and what a person reads.
+QUEUE_FULL = "queue_full"
+SPOOL_FULL = "spool_full"
+SPOOL_DAMAGED = "spool_damaged"
+REFUSED = "refused"
+REJECTED = "rejected"
+ERROR = "error"
+SHUTDOWN = "shutdown"
+LOSS_REASONS = {
+    QUEUE_FULL: "the queue is full",
+    SPOOL_FULL: "the spool is full (--spool_max_mb)",
+    SPOOL_DAMAGED: "entries of the spool were damaged",
+    REFUSED: "the destination refused them",
+    REJECTED: "the destination took the rest of the request",
+    ERROR: "they could not be written",
+    SHUTDOWN: "the daemon stopped",
+}
+
+
 class ExporterState(StrEnum):
     """How an exporter fares."""
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from dynolog.model.clock import Clock
 from dynolog.model.record import Record
-from dynolog.model.status import ExporterState, ExporterStatus
+from dynolog.model.status import ERROR, QUEUE_FULL, SHUTDOWN, ExporterState, ExporterStatus
 from dynolog.pipeline.delivery import Exporter, Progress, QueueingExporter
-from dynolog.pipeline.losses import ERROR, QUEUE_FULL, SHUTDOWN, Losses
+from dynolog.pipeline.losses import Losses
 
 _log = logging.getLogger(__name__)
 # A record of 300 values takes about 25 kB, so a dead exporter holds some 6 MB at most.

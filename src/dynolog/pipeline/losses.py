@@ -4,27 +4,10 @@ import logging
 import threading
 
 from dynolog.model.clock import Clock
+from dynolog.model.status import LOSS_REASONS
 
 _log = logging.getLogger(__name__)
 _SAID_EVERY_NS = 60_000_000_000
-
-# Reasons, one word for programs each, and what a person reads.
-QUEUE_FULL = "queue_full"
-SPOOL_FULL = "spool_full"
-SPOOL_DAMAGED = "spool_damaged"
-REFUSED = "refused"
-REJECTED = "rejected"
-ERROR = "error"
-SHUTDOWN = "shutdown"
-REASONS = {
-    QUEUE_FULL: "the queue is full",
-    SPOOL_FULL: "the spool is full (--spool_max_mb)",
-    SPOOL_DAMAGED: "entries of the spool were damaged",
-    REFUSED: "the destination refused them",
-    REJECTED: "the destination took the rest of the request",
-    ERROR: "they could not be written",
-    SHUTDOWN: "the daemon stopped",
-}
 
 
 class Losses:
@@ -56,7 +39,8 @@ class Losses:
         """Log what was not said yet."""
         with self._lock:
             parts = [
-                f"{records} because {REASONS[reason]}" + (f": {detail}" if (detail := self._details[reason]) else "")
+                f"{records} because {LOSS_REASONS[reason]}"
+                + (f": {detail}" if (detail := self._details[reason]) else "")
                 for reason, records in self._unsaid.items()
             ]
             self._unsaid.clear()

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from dynolog.collectors.own import METRICS, OwnCollector, OwnSnapshot
 from dynolog.collectors.spec import Values
 from dynolog.model.metric import Catalogue
-from dynolog.model.status import CollectorState, CollectorStatus, ExporterStatus
+from dynolog.model.status import LOSS_REASONS, CollectorState, CollectorStatus, ExporterState, ExporterStatus
 from dynolog.sources.own_process import OwnProcess
 from fakes.collector_context import HostTree
 
@@ -90,10 +91,54 @@ def test_exporters_have_deltas_once_they_were_seen(host_tree: HostTree) -> None:
     values = measure(host_tree, snapshot(exporters=before), snapshot(exporters=after))
     assert {key: value for key, value in values.items() if "exporter" in key} == {
         "dynolog_exporter_queue.log": 2,
+        "dynolog_exporter_queue_bytes.log": 0,
         "dynolog_exporter_sent.log": 4,
         "dynolog_exporter_dropped.log": 2,
+        "dynolog_exporter_retries.log": 0,
         "dynolog_exporter_queue.otlp": 7,
+        "dynolog_exporter_queue_bytes.otlp": 0,
     }
+
+
+def test_a_network_exporter_tells_its_state_queue_spool_and_why_it_lost_what(host_tree: HostTree) -> None:
+    def status(**fields: object) -> ExporterStatus:
+        return ExporterStatus(name="otlp", destination="http", spool="on", **fields)  # type: ignore[arg-type]
+
+    old = status(dropped=2, dropped_by={"refused": 2}, retries=3)
+    new = status(
+        dropped=9,
+        dropped_by={"refused": 4, "spool_full": 5},
+        retries=7,
+        queued_bytes=123,
+        spool_bytes=4567,
+        state=ExporterState.RETRYING,
+        last_success_wall_ns=1_000_000_000,
+    )
+    after = msgspec.structs.replace(snapshot(exporters=[new]), wall_ns=3_500_000_000)
+    values = measure(host_tree, snapshot(exporters=[old]), after)
+    assert {key: value for key, value in values.items() if key.endswith(".otlp")} == {
+        "dynolog_exporter_queue.otlp": 0,
+        "dynolog_exporter_queue_bytes.otlp": 123,
+        "dynolog_exporter_spool_bytes.otlp": 4567,
+        "dynolog_exporter_up.otlp": 0,
+        "dynolog_exporter_last_success_age.otlp": 2.5,
+        "dynolog_exporter_sent.otlp": 0,
+        "dynolog_exporter_dropped.otlp": 7,
+        "dynolog_exporter_retries.otlp": 4,
+        "dynolog_exporter_dropped_refused.otlp": 2,
+        "dynolog_exporter_dropped_spool_full.otlp": 5,
+    }
+    delivers = measure(host_tree, snapshot(), snapshot(exporters=[status(state=ExporterState.OK)]))
+    assert delivers["dynolog_exporter_up.otlp"] == 1
+    assert "dynolog_exporter_last_success_age.otlp" not in delivers
+
+
+@pytest.mark.parametrize("reason", LOSS_REASONS)
+def test_every_reason_for_a_loss_has_a_metric(host_tree: HostTree, reason: str) -> None:
+    before = ExporterStatus(name="otlp", destination="http", dropped_by={})
+    after = ExporterStatus(name="otlp", destination="http", dropped_by={reason: 3})
+    values = measure(host_tree, snapshot(exporters=[before]), snapshot(exporters=[after]))
+    assert values[f"dynolog_exporter_dropped_{reason}.otlp"] == 3
 
 
 def test_what_proc_does_not_tell_is_missing(host_tree: HostTree) -> None:

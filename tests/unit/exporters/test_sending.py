@@ -1,5 +1,6 @@
 """Network exporters: what is retried, what is not, what is counted, and how they end."""
 
+import gzip
 import threading
 import time
 from collections.abc import Callable
@@ -204,14 +205,17 @@ def test_an_answer_that_drips_for_ever_is_cut_when_the_next_records_come() -> No
     made = exporter(transport)
     made.export(numbered(1))
     transport.wait_for(1)
-    until(lambda: (made.export(numbered(2)), transport.closes > 0)[1])
+
+    def is_cut() -> bool:
+        made.export(numbered(2))
+        return transport.closes > 0
+
+    until(is_cut)
     transport.gate.set()
     end(made)
 
 
 def test_payloads_are_compressed_once_when_asked() -> None:
-    import gzip
-
     transport = ScriptedTransport(AWAY)
     made = NetworkExporter(
         "test", "there", NumberEncoder(), transport, delivery_context(), gzip=True, backoff=Backoff(0.001, 0.01)

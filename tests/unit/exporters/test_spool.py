@@ -244,9 +244,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_it_had_written(tmp_path: Pa
             [sys.executable, "-c", WRITE, str(tmp_path), str(start)], stdout=subprocess.PIPE, text=True
         )
         assert writer.stdout is not None
-        lines = []
-        for _ in range(20 + 37 * turn):
-            lines.append(writer.stdout.readline())
+        lines = [writer.stdout.readline() for _ in range(20 + 37 * turn)]
         writer.send_signal(signal.SIGKILL)
         lines += writer.stdout.readlines()
         writer.wait(10)
