@@ -1,5 +1,6 @@
 """`dynolog --help`, and docs/flags.md, from the declared flags."""
 
+import re
 from collections.abc import Iterable
 
 from dynolog.model.flag import Flag
@@ -20,6 +21,8 @@ SPECIAL = (
     ("--version", "print the version and exit"),
     ("--help", "print this and exit"),
 )
+
+_COLLECTOR_SWITCH = re.compile(r"^enable_(.+)_collector$")
 
 
 def _spelling(flag: Flag) -> str:
@@ -55,9 +58,17 @@ def render_help(flags: Iterable[Flag]) -> str:
         "",
     ]
     lines += [f"  {spelling:<42} {text}" for spelling, text in SPECIAL]
-    for title, members in _by_section(flag for flag in flags if not flag.not_built):
+    built = [flag for flag in flags if not flag.not_built]
+    collectors = [match[1] for flag in built if (match := _COLLECTOR_SWITCH.match(flag.name))]
+    of_each = {f"enable_{name}_collector" for name in collectors} | {f"{name}_interval_s" for name in collectors}
+    for title, members in _by_section(flag for flag in built if flag.name not in of_each):
         if members:
             lines += ["", f"{title}:"]
+            if members[0].section == "collectors":
+                lines += [
+                    f"  {'--[no]enable_NAME_collector':<42} switch a collector: {', '.join(collectors)}",
+                    f"  {'--NAME_interval_s=X':<42} seconds between its readings; 0: as often as reports are made [0]",
+                ]
             lines += [f"  {_spelling(flag):<42} {flag.help} [{default_text(flag)}]" for flag in members]
     return "\n".join(lines) + "\n"
 
