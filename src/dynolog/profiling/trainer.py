@@ -13,7 +13,11 @@ from dynolog.sources.process import ProcessFacts
 
 _NS_PER_S = 1e9
 _LAUNCHER_SCRIPTS = frozenset(
-    {"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed"}
+    [
+        *("torchrun", "torch.distributed.run", "torch.distributed.launch"),
+        *("accelerate", "accelerate-launch", "accelerate.commands.launch", "accelerate.commands.accelerate_cli"),
+        *("deepspeed", "deepspeed.launcher.launch", "deepspeed.launcher.runner"),
+    ]
 )
 # Options of python(1) that take the next argument as their value.
 _PYTHON_OPTIONS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from dynolog.model.trace_request import Caller, Transport
 from fakes.profiling import FakeService, facts
 
@@ -85,6 +87,26 @@ def test_an_ancestor_of_another_match_is_a_launcher_unless_it_works_itself(servi
     service.end(10)
     service.trainer(facts(10, command="python train.py", gpu=True), socket=1)
     assert chosen(service) == [10, 11]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/opt/venv/bin/python /opt/venv/bin/torchrun --nproc_per_node 8 train.py",
+        "python -m torch.distributed.run train.py",
+        "python /usr/local/bin/accelerate launch train.py",
+        "/usr/bin/python3 -u /usr/bin/accelerate-launch train.py",
+        "python -m accelerate.commands.launch train.py",
+        "python -u -m deepspeed.launcher.launch --world_info=e30= train.py",
+    ],
+)
+def test_a_launcher_is_known_before_its_workers_have_registered(service: FakeService, command: str) -> None:
+    """A08: asked for too early, it must not be the one that is traced."""
+    service.trainer(facts(10, command=command))
+    outcome = service.ask(dry_run=True)
+    assert service.reasons(outcome) == {10: "launcher"}
+    service.trainer(facts(12, command="python train.py --launcher accelerate"))
+    assert chosen(service) == [12]
 
 
 def test_views_say_who_is_a_launcher(service: FakeService) -> None:
