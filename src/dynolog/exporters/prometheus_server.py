@@ -55,6 +55,7 @@ def _bind(address: str, port: int) -> socket.socket:
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(address != "::"))
         host, _, zone = address.partition("%")
+        socket.inet_pton(family, host)  # bind(2) by name would ask a name server
         where = (host, port, 0, socket.if_nametoindex(zone) if zone else 0) if ":" in address else (host, port)
         listener.bind(where)
         listener.listen(_BACKLOG)
@@ -79,8 +80,10 @@ def _error_of(error: OSError, address: str, port: int) -> DynologError:
             return FlagError(
                 f"--prometheus_address={address} is not an address of this machine: name one, or * for all"
             )
-        case _ if isinstance(error, socket.gaierror):
-            return FlagError(f"--prometheus_address={address} is not an IP address: type 127.0.0.1, ::1, or * for all")
+        case None:
+            return FlagError(
+                f"--prometheus_address={address} is not an IP address of this machine: type 127.0.0.1, ::1, or * for all"
+            )
     return CannotServe(f"cannot listen on {address} port {port} for Prometheus: {error.strerror or error}")
 
 
@@ -150,7 +153,9 @@ class ScrapeServer:
         self._clients[writer] = None
         if len(self._clients) > self._most_clients:
             # Whoever is new has something to ask; whoever has been here longest had the time to.
-            next(iter(self._clients)).transport.abort()
+            oldest = next(iter(self._clients))
+            del self._clients[oldest]
+            oldest.transport.abort()
         try:
             async with asyncio.timeout(self._deadline_s):
                 await self._one_request(reader, writer)
@@ -161,7 +166,7 @@ class ScrapeServer:
         except Exception:  # noqa: BLE001 - the boundary of this task
             _log.exception("a scrape failed")
         finally:
-            del self._clients[writer]
+            self._clients.pop(writer, None)
             writer.transport.abort()
 
     async def _one_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

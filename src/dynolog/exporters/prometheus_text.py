@@ -1,6 +1,6 @@
 """The pages that Prometheus scrapes: text format 0.0.4 and OpenMetrics 1.0.
 
-The client library renders these too, at ten times the cost (docs/benchmarks.md), which a scrape each second would make the
+The client library renders these too, at more than ten times the cost (docs/benchmarks.md), which a scrape each second would make the
 dearest thing that the daemon does. It still chooses the format, and renders what is asked for rarely (other versions, `name[]`).
 """
 
