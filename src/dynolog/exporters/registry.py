@@ -1,12 +1,13 @@
 """Every exporter, and which of them the flags turn on."""
 
-from dynolog.exporters import fbrelay, file, log, ods, otel, otlp, prometheus, scuba, statsd, udsrelay
+from dynolog.exporters import fbrelay, file, log, ods, otel, otlp, prometheus, remote_write, scuba, statsd, udsrelay
 from dynolog.exporters.spec import ExporterSpec
 from dynolog.model.flag import Settings
 
 EXPORTERS: tuple[ExporterSpec, ...] = (
     log.SPEC,
     prometheus.SPEC,
+    remote_write.SPEC,
     otlp.SPEC,
     otel.SPEC,
     file.SPEC,
