@@ -6,6 +6,7 @@ import sys
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.daemon.flags import declared_flags
 from dynolog.daemon.help_text import render_markdown
+from dynolog.exporters.prometheus_names import standard_family
 from dynolog.model.metric import Metric, Scope
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
@@ -29,20 +30,25 @@ def render_metrics() -> str:
         "A **gauge** is a level; a **delta** what was added since the last record; a **ratio** a share and a **rate** a speed over the",
         "interval between two records. A value that cannot be known (first reading, reset, device gone) is missing, never 0.",
         "Percentages are 0-100. Units are UCUM.",
+        "",
+        "The last column is the name in Prometheus with `--prometheus_names=standard`, in base units, with a label for the device, CPU or node",
+        "(docs/recipes.md). With the default, `--prometheus_names=dynolog`, it is that of the first column, the device as a label.",
     ]
     for spec in COLLECTORS:
         flags = f"`--[no]enable_{spec.name}_collector`, `--{spec.name}_interval_s`"
         often = f"; at most every {spec.shortest_interval_s:g} s" if spec.shortest_interval_s else ""
         off = "" if spec.on_by_default else "; off by default"
         lines += ["", f"## {spec.name}: {spec.summary}", "", f"From `{spec.needs}`. {flags}{often}{off}.", ""]
-        lines += ["| key | kind | unit | meaning |", "|---|---|---|---|"]
+        lines += ["| key | kind | unit | meaning | Prometheus |", "|---|---|---|---|---|"]
         lines += [_row(metric) for metric in spec.metrics]
     return "\n".join(lines) + "\n"
 
 
 def _row(metric: Metric) -> str:
     key = metric.key(EXAMPLES.get(metric.scope, "{dev}"))
-    return f"| `{key}` | {metric.kind} | `{metric.unit}` | {metric.description} |"
+    family = standard_family(metric)
+    labels = f'{{{family.label}="..."}}' if family.label else ""
+    return f"| `{key}` | {metric.kind} | `{metric.unit}` | {metric.description} | `{family.sample}{labels}` |"
 
 
 def main() -> int:
