@@ -1,10 +1,11 @@
 """A real HTTP server for tests of exporters: it keeps the requests and answers what a test scripts."""
 
 import gzip
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
@@ -72,6 +73,7 @@ def http_receiver(
 ) -> Iterator[HttpReceiver]:
     """A receiver (of a kind of its own, with `make`) that listens on 127.0.0.1 while the block runs."""
     receiver = make()
+    open_connections: set[socket.socket] = set()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -82,8 +84,10 @@ def http_receiver(
             if tls is not None:
                 self.request = tls.wrap_socket(self.request, server_side=True)
             super().setup()
+            open_connections.add(self.connection)
 
         def finish(self) -> None:
+            open_connections.discard(self.connection)
             super().finish()
             self.connection.close()
 
@@ -111,3 +115,7 @@ def http_receiver(
         server.shutdown()
         server.server_close()
         thread.join(10)
+        # A connection that is kept would outlive the server.
+        for connection in list(open_connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
