@@ -20,12 +20,15 @@ MAX_MEMORY_BYTES = 512 << 20
 PROGRESS_S = 1.0
 NOBODY = 65534
 LONGEST = 3
+# A damaged event costs a hundred times a good one; a file that is mostly those is given up early.
+_DAMAGED_BEFORE_GIVING_UP = 10_000
 # What only spans operations (phases named by the user, Python frames, steps) or belongs to the profiler is not where the time went.
 _WRAPPING_CATEGORIES = frozenset(("user_annotation", "gpu_user_annotation", "python_function", "overhead"))
 # Collectives are annotations too, but operations of their own.
 _COLLECTIVES = ("gloo:", "nccl:", "mpi:", "ucc:", "xccl:", "hccl:")
 _OWN_MARKS = ("Iteration Start", "Record Window End")
 _LOG_PREFIX_END = "] "
+_LARGEST_US = 1e18
 _PICKLE_PROTOCOLS = (b"\x02", b"\x03", b"\x04", b"\x05")
 
 
@@ -71,7 +74,8 @@ class Summary:
                 continue
             self.recorded += 1
             start_us = event.ts
-            if start_us is None:
+            # JSON can spell numbers that no clock says, and what becomes of them (inf, nan) cannot be spelled in JSON.
+            if start_us is None or not abs(start_us) + abs(event.dur or 0.0) < _LARGEST_US:
                 continue
             self.start_us = min(self.start_us, start_us)
             duration_us = event.dur or 0.0
@@ -105,6 +109,8 @@ def check(read: Callable[[], bytes], progress: Callable[[], None] = lambda: None
     for events in reader:
         summary.add(events)
         progress()
+        if reader.damaged > max(reader.events, _DAMAGED_BEFORE_GIVING_UP):
+            break
     if reader.damaged > reader.events:
         raise TraceUnreadable(f"{reader.damaged} of its events cannot be read, only {reader.events} can", reader.events)
     return TraceFile(

@@ -15,6 +15,8 @@ _END = re.compile(rb"\}\s*(\])")
 # How many places that look like the end of an event may lie inside one.
 _JOIN = 16
 _ENDS = 64
+# To try all these ways takes a millisecond an event; where so many were in vain in one piece of text, only its end is worth it.
+_MOST_IN_VAIN = 500
 
 _BARE_NUMBER = re.compile(rb"(?<=[:\[,\s])-?(?:nan|inf|infinity)(?=\s*[,\]}])", re.IGNORECASE)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
@@ -54,14 +56,15 @@ class Recovery(Generic[E]):
         for match in SEPARATOR.finditer(text):
             ends.append(match.start() + 1)
             starts.append(match.start(1))
-        ends.append(len(text))
+        if final:
+            ends.append(len(text))
         found = Recovered[E](events=[])
         first = 0
         while first < len(starts):
             # The last piece may be half an event, or lack what follows it, until the file ends.
             if not final and first == len(starts) - 1 and not _END.search(text, starts[first]):
                 break
-            after = self._take(text, starts, ends if final else ends[:-1], first, found)
+            after = self._take(text, starts, ends, first, found)
             if found.tail >= 0:
                 return found
             if not after:
@@ -86,6 +89,8 @@ class Recovery(Generic[E]):
         if first < len(ends) and (event := self._decode(text[start : ends[first]])) is not None:
             found.events.append(event)
             return first + 1
+        if found.damaged > _MOST_IN_VAIN and first + _JOIN < len(starts):
+            return 0
         last = min(first + _JOIN, len(ends))
         # Where the event may end: before a separator, or before the bracket that closes the list of events.
         places = [(ends[piece], piece + 1, -1) for piece in range(first, last)]

@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from dynolog.profiling.check_process import CheckFailed, CheckProcess
@@ -24,7 +25,9 @@ from dynolog.sources.beneath import open_beneath
 INTERVAL_S = 0.2
 # However many captures there are, looking after them takes at most a twentieth of one CPU.
 _IDLE_SHARE = 20
+# Of one user's files at once, so that no other user waits for what one has written (a gzip stream of gigabytes); and of all.
 MOST_CHECKS = 2
+MOST_CHECKS_IN_ALL = 8
 # What is there at a first look that comes this soon was there before the trainer could write anything: it looks for a new config to act on
 # once a second.
 _PROMPT_NS = 250_000_000
@@ -81,7 +84,7 @@ class TraceWatch:
         self._watched: dict[str, _Watched] = {}
         self._looking: _Watched | None = None
         self._looking_since = 0.0
-        self._checks = 0
+        self._checks: Counter[int] = Counter()
         # Checks that nobody waits for any more; the thread sees their processes to the end.
         self._ending: list[CheckProcess] = []
 
@@ -289,11 +292,11 @@ class TraceWatch:
     def _check(self, watched: _Watched) -> None:
         try:
             if watched.check is None:
-                if self._checks < MOST_CHECKS:
+                if self._checks[watched.uid] < MOST_CHECKS and self._checks.total() < MOST_CHECKS_IN_ALL:
                     check = self._start_check(watched)
                     with self._lock:
                         watched.check = check
-                        self._checks += 1
+                        self._checks[watched.uid] += 1
                 return
             file = watched.check.poll()
         except OSError as error:
@@ -329,7 +332,9 @@ class TraceWatch:
         """The check of a capture has an answer, or nobody wants it any more; under the lock."""
         if (check := watched.check) is not None:
             watched.check = None
-            self._checks -= 1
+            self._checks[watched.uid] -= 1
+            if not self._checks[watched.uid]:
+                del self._checks[watched.uid]
             if not check.is_reaped:
                 check.abandon()
                 self._ending.append(check)

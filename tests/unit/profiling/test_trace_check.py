@@ -232,3 +232,29 @@ def test_memory_stays_bounded_whatever_gzip_claims() -> None:
         assert tracemalloc.get_traced_memory()[1] < 150 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_times_that_no_clock_says_are_not_summed_up() -> None:
+    """Two of them make an infinity, which JSON cannot carry to whoever asked for the check."""
+    text = (
+        b'{"traceEvents":[{"ph":"X","name":"a","ts":1e308,"dur":1e308},{"ph":"X","name":"b","ts":-1e308,"dur":1e308},'
+    )
+    text += b'{"ph":"X","name":"c","ts":5,"dur":7}]}'
+    found = checked(text)
+    assert (found.events, found.duration_us, [one.name for one in found.longest]) == (3, 7, ["c"])
+
+
+def test_a_file_of_damaged_events_is_given_up_before_its_end() -> None:
+    """Each is tried in many ways, so a large file of them would keep a check busy for minutes."""
+    read_bytes = 0
+    data = io.BytesIO(b'{"traceEvents":[' + b'{"ph":"X","name":"a"b"},' * 200_000 + b"{}]}")
+
+    def read() -> bytes:
+        nonlocal read_bytes
+        block = data.read(1 << 20)
+        read_bytes += len(block)
+        return block
+
+    with pytest.raises(TraceUnreadable, match="cannot be read"):
+        check(read)
+    assert read_bytes <= 2 << 20

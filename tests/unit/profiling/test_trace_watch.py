@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gzip
 import hashlib
 import os
 import pickle
@@ -423,7 +424,7 @@ def test_at_most_two_checks_run_at_once(tmp_path: Path, monkeypatch: pytest.Monk
         def __init__(self, fd: int, pickled: bool) -> None:
             nonlocal most
             super().__init__(fd)
-            most = max(most, here_watch[0]._checks + 1)
+            most = max(most, here_watch[0]._checks.total() + 1)
 
     monkeypatch.setattr(trace_watch, "CheckProcess", Counted)
     here_watch: list[TraceWatch] = []
@@ -440,6 +441,33 @@ def test_at_most_two_checks_run_at_once(tmp_path: Path, monkeypatch: pytest.Monk
 
     run(body)
     assert most == 2
+
+
+@pytest.mark.root
+@needs_root
+def test_one_users_checks_hold_up_no_other_users(tmp_path: Path) -> None:
+    """A gzip stream of gigabytes takes minutes to read."""
+    slow = tmp_path / "slow.gz"
+    with gzip.open(slow, "wb", 1) as file:
+        file.write(b'{"traceEvents":[')
+        for _ in range(600):
+            file.write(b" " * (1 << 20))
+
+    async def body(here: Session) -> None:
+        for number in range(3):
+            path = tmp_path / f"{number}.json"
+            here.watch.watch(str(number), os.getpid(), USER, (str(path),))
+        here.watch.watch("c", os.getpid(), 0, (str(tmp_path / "c.json"),))
+        await here.first_look()
+        for number in range(3):
+            publish(tmp_path / f"{number}.json", slow.read_bytes(), USER)
+        for number in range(2):
+            await here.next(FinalSeen, str(number))
+        publish(tmp_path / "c.json", WHOLE)
+        await here.next(Checked)
+        assert not [seen for name, seen in here.seen if name != "c" and isinstance(seen, Invalid | Checked)]
+
+    run(body)
 
 
 def test_a_disk_that_hangs_is_said_and_holds_up_no_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
