@@ -27,7 +27,7 @@ class Exporters:
         """Print the table, and what is wrong."""
         daemon = _ask(target)
         if arguments.json:
-            print_json(daemon.exporters)
+            print_json({"wall_ns": daemon.wall_ns, "exporters": daemon.exporters})
         elif daemon.exporters:
             print(exporters_report(daemon.exporters, daemon.wall_ns, terminal_columns()))
         else:

@@ -3,10 +3,13 @@
 import threading
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from dynolog.model.clock import SystemClock
 from dynolog.model.record import Record
+from dynolog.model.status import ExporterState
+from dynolog.pipeline.delivery import Progress
 from dynolog.pipeline.fanout import Fanout
 from fakes.recording_exporter import RecordingExporter
 from fakes.stepped_time import SteppedTime
@@ -127,3 +130,100 @@ def test_a_long_export_is_said_in_the_status(two: RecordingExporter) -> None:
     two.gate.set()
     assert fanout.close(5)
     assert fanout.statuses()[0].error == ""
+
+
+class QueueingExporter(RecordingExporter):
+    """One that takes records over at once, and tells its own counters."""
+
+    def __init__(self, closes_at_once: bool = True) -> None:
+        super().__init__()
+        self.ends_by_ns = 0
+        self.closes_at_once = closes_at_once
+        self.told = Progress(
+            sent=3,
+            dropped_by={"refused": 2, "queue_full": 1},
+            queued=5,
+            queued_bytes=600,
+            last_success_wall_ns=77,
+            state=ExporterState.RETRYING,
+            error="HTTP 503",
+            spool="on",
+            spool_bytes=9000,
+            retries=4,
+            next_try_s=1.5,
+        )
+
+    def progress(self) -> Progress:
+        return self.told
+
+    def end_by(self, monotonic_ns: int) -> None:
+        self.ends_by_ns = monotonic_ns
+
+    def close(self) -> None:
+        if not self.closes_at_once:
+            assert self.gate.wait(30)
+        super().close()
+
+
+def test_counters_of_an_exporter_with_its_own_queue_are_those_of_both_queues() -> None:
+    queueing = QueueingExporter()
+    queueing.gate.clear()
+    fanout = Fanout([("net", queueing)], SystemClock(), queue_records=2)
+    fanout.put(record(0))
+    assert queueing.entered.wait(10)
+    for number in range(1, 5):
+        fanout.put(record(number))
+    status = fanout.statuses()[0]
+    assert (status.sent, status.queued, status.state, status.error) == (3, 8, ExporterState.RETRYING, "HTTP 503")
+    assert status.dropped_by == {"refused": 2, "queue_full": 3}
+    assert status.dropped == 5
+    assert (status.spool, status.spool_bytes, status.retries, status.next_try_s) == ("on", 9000, 4, 1.5)
+    assert status.last_success_wall_ns == 77
+    assert status.queued_bytes > 600
+    queueing.gate.set()
+    assert fanout.close(5)
+
+
+def test_an_exporter_with_its_own_queue_may_take_longer_to_close_than_the_others(two: RecordingExporter) -> None:
+    queueing = QueueingExporter(closes_at_once=False)
+    queueing.gate.clear()
+    two.gate.clear()
+    time = SystemClock()
+    fanout = Fanout([("net", queueing), ("two", two)], time)
+    fanout.put(record(0))
+    before_ns = time.monotonic_ns()
+    threading.Timer(0.4, queueing.gate.set).start()
+    assert not fanout.close(0.05, 10.0)
+    assert queueing.closed.is_set()
+    assert not two.closed.is_set()
+    assert 9.0 < (queueing.ends_by_ns - before_ns) / 1e9 < 10.0
+
+
+def test_close_says_when_an_exporter_had_to_leave_records_behind() -> None:
+    queueing = QueueingExporter()
+    queueing.told = msgspec.structs.replace(queueing.told, dropped_by={"shutdown": 2})
+    assert not Fanout([("net", queueing)], SystemClock()).close(5)
+
+
+def test_a_queue_of_large_records_is_bounded_in_bytes(two: RecordingExporter) -> None:
+    two.gate.clear()
+    fanout = Fanout([("two", two)], SystemClock(), queue_bytes=1_000_000)
+    large = Record(wall_ns=1, source="kernel", values={f"k{number}": number for number in range(2000)})
+    fanout.put(large)
+    assert two.entered.wait(10)
+    for _ in range(20):
+        fanout.put(large)
+    status = fanout.statuses()[0]
+    assert status.queued_bytes <= 1_000_000
+    assert status.queued == 1 + 5
+    assert status.dropped_by == {"queue_full": 15}
+    two.gate.set()
+    assert fanout.close(5)
+    assert fanout.statuses()[0].queued_bytes == 0
+
+
+def test_one_record_larger_than_the_queue_is_still_delivered(one: RecordingExporter) -> None:
+    fanout = Fanout([("one", one)], SystemClock(), queue_bytes=10)
+    fanout.put(record(1))
+    assert fanout.close(5)
+    assert fanout.statuses()[0].sent == 1
