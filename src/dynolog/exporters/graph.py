@@ -2,35 +2,15 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from dynolog.exporters.access_token import ACCESS_TOKEN, ACCESS_TOKEN_FILE, AccessToken, access_token_of
-from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
+from dynolog.exporters.access_token import AccessToken, access_token_of
+from dynolog.exporters.form import form
 from dynolog.exporters.http_transport import HttpTransport, TlsFiles
 from dynolog.exporters.payload import Payload, Refused, Transport, Verdict
-from dynolog.model.flag import Flag, Settings
+from dynolog.model.flag import Settings
 
 _log = logging.getLogger(__name__)
-FORM = "application/x-www-form-urlencoded"
-GRAPH_FLAGS = (
-    Flag(
-        name="certificate_path",
-        default="",
-        help="CA bundle (PEM) for the https of ODS and Scuba; empty: the system's",
-        section="exporters",
-    ),
-    ACCESS_TOKEN,
-    ACCESS_TOKEN_FILE,
-    *DELIVERY_FLAGS,
-)
-
-
-def form(fields: Mapping[str, str]) -> bytes:
-    """The fields as a form's body, percent-encoded (spaces too)."""
-    # Costs 300 kB, and most daemons have no use for it.
-    from urllib.parse import quote  # noqa: PLC0415
-
-    return "&".join(f"{name}={quote(value, safe='')}" for name, value in fields.items()).encode()
 
 
 class GraphTransport:

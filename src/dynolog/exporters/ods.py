@@ -1,14 +1,18 @@
 """ODS: one form a record, POSTed to the Graph API (`--use_ODS`)."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from dynolog.exporters.graph import FORM, GRAPH_FLAGS, form, graph_transport
+from dynolog.exporters.form import FORM, form
+from dynolog.exporters.graph_flags import GRAPH_FLAGS
 from dynolog.exporters.payload import Payload
 from dynolog.exporters.sample_json import SampleJson, quote
-from dynolog.exporters.sending import NetworkExporter
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
 from dynolog.model.flag import Flag
 from dynolog.model.record import Record
+
+if TYPE_CHECKING:
+    from dynolog.exporters.sending import NetworkExporter
 
 FLAGS = (
     Flag(
@@ -56,8 +60,12 @@ class OdsEncoder:
         ]
 
 
-def make(context: ExporterContext) -> NetworkExporter:
-    """From the flags."""
+def make(context: ExporterContext) -> "NetworkExporter":
+    """From the flags. Raises FlagError."""
+    # Only a daemon with such an exporter should pay for these: 5 MB.
+    from dynolog.exporters.graph import graph_transport  # noqa: PLC0415
+    from dynolog.exporters.sending import NetworkExporter  # noqa: PLC0415
+
     settings = context.settings
     encoder = OdsEncoder(context.hostname, settings.text("ods_entity_prefix"), settings.text("category_id"))
     destination, transport = graph_transport(settings, "ods_url", _OLDEST_S)

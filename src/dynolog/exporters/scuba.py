@@ -1,14 +1,18 @@
 """Scuba: one form a record, POSTed to the Graph API (`--use_scuba`)."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from dynolog.exporters.graph import FORM, GRAPH_FLAGS, form, graph_transport
+from dynolog.exporters.form import FORM, form
+from dynolog.exporters.graph_flags import GRAPH_FLAGS
 from dynolog.exporters.json_line import encode_object
 from dynolog.exporters.payload import Payload
-from dynolog.exporters.sending import NetworkExporter
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
 from dynolog.model.flag import Flag
 from dynolog.model.record import Record
+
+if TYPE_CHECKING:
+    from dynolog.exporters.sending import NetworkExporter
 
 FLAGS = (
     Flag(name="use_scuba", default=False, help="send records to Scuba", section="exporters"),
@@ -64,8 +68,12 @@ class ScubaEncoder:
         return b"{" + b",".join(b'"%s":%s' % (name.encode(), encode_object(part)) for name, part in parts) + b"}"
 
 
-def make(context: ExporterContext) -> NetworkExporter:
-    """From the flags."""
+def make(context: ExporterContext) -> "NetworkExporter":
+    """From the flags. Raises FlagError."""
+    # Only a daemon with such an exporter should pay for these: 5 MB.
+    from dynolog.exporters.graph import graph_transport  # noqa: PLC0415
+    from dynolog.exporters.sending import NetworkExporter  # noqa: PLC0415
+
     settings = context.settings
     encoder = ScubaEncoder(context.hostname, settings.text("scribe_category"))
     destination, transport = graph_transport(settings, "scuba_url")

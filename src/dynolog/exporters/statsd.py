@@ -6,13 +6,15 @@ Nothing comes back on this wire and its values have no time of their own: what c
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
-from dynolog.exporters.statsd_lines import StatsdLines
-from dynolog.exporters.stream_transport import unix_datagram
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import Flag
 from dynolog.model.record import Record
+
+if TYPE_CHECKING:
+    from dynolog.exporters.statsd_lines import StatsdLines
 
 FLAGS = (
     Flag(
@@ -68,7 +70,7 @@ class StatsdExporter:
     """Sends datagrams on a connected socket, which is made anew every minute and after an error."""
 
     def __init__(
-        self, destination: str, connect: Callable[[float], socket.socket], lines: StatsdLines, most_bytes: int
+        self, destination: str, connect: Callable[[float], socket.socket], lines: "StatsdLines", most_bytes: int
     ) -> None:
         self.destination = destination
         self._connect = connect
@@ -124,6 +126,8 @@ def connector(address: str) -> Callable[[float], socket.socket]:
         path = address[len(_UNIX) :]
         if not path.startswith("/"):
             raise FlagError(f"--statsd_address={address}: the path must be absolute: type {_UNIX}/PATH")
+        from dynolog.exporters.stream_transport import unix_datagram  # noqa: PLC0415 - only where it is used
+
         return unix_datagram(path)
     host, colon, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -134,6 +138,8 @@ def connector(address: str) -> Callable[[float], socket.socket]:
 
 def make(context: ExporterContext) -> StatsdExporter:
     """From the flags. Raises FlagError."""
+    from dynolog.exporters.statsd_lines import StatsdLines  # noqa: PLC0415 - only a daemon with this exporter should pay for it
+
     settings = context.settings
     address = settings.text("statsd_address")
     tags = settings.text("statsd_dialect") == "dogstatsd"

@@ -1,15 +1,17 @@
 """The public Dynolog's relay on the same machine: `::CATEGORY,{json}` lines over a unix stream socket (`--use_udsrelay`)."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
 from dynolog.exporters.payload import Payload
 from dynolog.exporters.sample_json import SampleJson
-from dynolog.exporters.sending import NetworkExporter
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
-from dynolog.exporters.stream_transport import StreamTransport, unix_stream
 from dynolog.model.flag import Flag
 from dynolog.model.record import Record
+
+if TYPE_CHECKING:
+    from dynolog.exporters.sending import NetworkExporter
 
 FLAGS = (
     Flag(name="use_udsrelay", default=False, help="send records to a relay on a unix socket", section="exporters"),
@@ -51,8 +53,12 @@ def category(record: Record) -> str:
     return _KERNEL if record.source == "kernel" else f"dynolog_{record.source}_monitor"
 
 
-def make(context: ExporterContext) -> NetworkExporter:
+def make(context: ExporterContext) -> "NetworkExporter":
     """From the flags."""
+    # Only a daemon with such an exporter should pay for these: 5 MB.
+    from dynolog.exporters.sending import NetworkExporter  # noqa: PLC0415
+    from dynolog.exporters.stream_transport import StreamTransport, unix_stream  # noqa: PLC0415
+
     path = context.settings.text("udsrelay_socket_path")
     return NetworkExporter(
         "udsrelay", path, UdsRelayEncoder(context.hostname), StreamTransport(unix_stream(path)), context

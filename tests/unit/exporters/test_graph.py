@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dynolog.exporters import ods, scuba
 from dynolog.exporters.access_token import AccessToken
-from dynolog.exporters.graph import GraphTransport, form
+from dynolog.exporters.form import form
+from dynolog.exporters.graph import GraphTransport
 from dynolog.exporters.ods import OdsEncoder
 from dynolog.exporters.payload import Delivered, Payload, Refused, RetryLater, Verdict
 from dynolog.exporters.scuba import ScubaEncoder

@@ -1,5 +1,8 @@
 """Which exporters the flags turn on."""
 
+import subprocess
+import sys
+
 from dynolog.exporters.registry import EXPORTERS, chosen
 from dynolog.model.flag import FlagValue, Settings
 
@@ -25,3 +28,11 @@ def test_the_log_can_be_switched_off_even_then() -> None:
 def test_every_exporter_is_turned_on_by_a_bool_that_is_off_by_default() -> None:
     assert [spec.flags[0].default for spec in EXPORTERS] == [False] * len(EXPORTERS)
     assert len({spec.name for spec in EXPORTERS}) == len(EXPORTERS)
+
+
+def test_exporters_that_are_off_cost_no_memory() -> None:
+    """The registry alone: what exporters need is imported when they are on."""
+    heavy = ("hashlib", "ssl", "urllib3", "urllib.parse", "google", "grpc", "prometheus_client", "cramjam", "zstandard")
+    code = f"import sys, dynolog.exporters.registry; print(*(name for name in {heavy} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
