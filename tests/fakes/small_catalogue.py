@@ -17,6 +17,7 @@ CATALOGUE = Catalogue(
         metric("rx_bytes", Kind.DELTA, Scope.NIC),
         metric("port_rcv_data", Kind.DELTA, Scope.RDMA),
         metric("gpu_power_draw", Kind.GAUGE, Scope.GPU),
+        metric("boot_id", Kind.LABEL),
         metric("gpu_name", Kind.LABEL, Scope.GPU),
     )
 )

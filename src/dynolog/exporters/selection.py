@@ -71,8 +71,9 @@ class Selection:
             _bound(self._takes)
             series = self._catalogue.resolve(key)
             name = series.metric.name if series else key
-            # Labels say what the rest is about.
-            wanted = self._has_metric(key) or self._has_metric(name) or self._nature(key).kind is Kind.LABEL
+            # A GPU's labels say which the rest is about.
+            is_label = series is not None and series.metric.kind is Kind.LABEL and series.metric.scope is Scope.GPU
+            wanted = self._has_metric(key) or self._has_metric(name) or is_label
             taken = self._takes[key] = wanted and not (self._is_without(key) or self._is_without(name))
         return taken
 

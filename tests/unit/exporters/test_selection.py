@@ -60,6 +60,7 @@ def test_labels_stay_with_the_values_they_are_about() -> None:
     gpu = Record(wall_ns=1, source="gpu", values={"gpu_name": "H200", "gpu_power_draw": 90.0}, labels={"device": "0"})
     assert keys(selection(metrics=("gpu_power_draw",)), gpu) == ["gpu_name", "gpu_power_draw"]
     assert keys(selection(metrics=("cpu_u",)), gpu) == []
+    assert keys(selection(metrics=("uptime",)), record(1, uptime=1, boot_id="ab")) == ["uptime"]
     assert keys(selection(without=("gpu_name",)), gpu) == ["gpu_power_draw"]
 
 
