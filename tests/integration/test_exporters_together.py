@@ -98,7 +98,7 @@ def test_every_record_reaches_every_destination_once(tmp_path: Path) -> None:
             (said,) = [line for line in daemon.lines if "Prometheus can scrape" in line]
             with urllib.request.urlopen(re.findall(r"http://\S+/metrics", said)[0], timeout=10) as reply:
                 page = reply.read().decode()
-            exporters = {one["name"]: one for one in daemon.ask("exporters")}
+            exporters = {one["name"]: one for one in daemon.ask("exporters")["exporters"]}
         times = [time_ns(fields["time"]) for fields in logged(daemon)]
         statsd.wait_until(lambda: sum(line.startswith("dynolog.uptime:") for line in statsd.lines) >= len(times))
 
@@ -167,7 +167,7 @@ def test_destinations_that_hang_or_are_not_there_delay_nobody(tmp_path: Path) ->
         with running_daemon(directory, *flags) as daemon:
             path = tmp_path / "metrics.jsonl"
             eventually(lambda: path.exists() and path.read_bytes().count(b"\n") >= RECORDS, what="records in the file")
-            states = {one["name"]: one for one in daemon.ask("exporters")}
+            states = {one["name"]: one for one in daemon.ask("exporters")["exporters"]}
     times = [time_ns(json.loads(line)["time"]) for line in path.read_text().splitlines()]
     gaps = [(after - before) / 1e9 for before, after in pairwise(times)]
     assert max(gaps) < 1.0, "the shortest of these hangs takes a second"

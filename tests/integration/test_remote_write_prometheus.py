@@ -69,7 +69,7 @@ def test_prometheus_takes_every_record_and_has_right_rates(tmp_path: Path, serve
         (share,) = server.query("dynolog_cpu_utilization_ratio")
         assert 0 <= float(share["value"][1]) <= 1
         assert share["metric"]["job"] == "dynolog"
-        (exporter,) = daemon.ask("exporters")
+        (exporter,) = daemon.ask("exporters")["exporters"]
         assert exporter["sent"] > 4
         assert exporter.get("dropped", 0) == 0, exporter
         assert len(server.query("count({job='dynolog'})")) == 1
