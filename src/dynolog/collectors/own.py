@@ -7,7 +7,7 @@ import msgspec
 
 from dynolog.collectors.spec import CollectorSpec, Context, Values, counter_delta, put
 from dynolog.model.metric import Kind, Metric, Scope
-from dynolog.model.status import LOSS_REASONS, CollectorState, CollectorStatus, ExporterState, ExporterStatus
+from dynolog.model.status import CollectorState, CollectorStatus, ExporterState, ExporterStatus, IpcStatus, LOSS_REASONS
 from dynolog.sources.own_process import OwnProcess, OwnProcessReader
 
 METRICS = (
@@ -52,6 +52,38 @@ METRICS = (
         kind=Kind.GAUGE,
         unit="ms",
         description="Duration of a collector's last round; missing while it is stalled",
+    ),
+    Metric(
+        name="dynolog_collector_max_ms",
+        scope=Scope.COLLECTOR,
+        kind=Kind.GAUGE,
+        unit="ms",
+        description="Duration of a collector's longest round since the start",
+    ),
+    Metric(name="dynolog_trainers", kind=Kind.GAUGE, unit="{process}", description="Processes registered over the IPC"),
+    Metric(
+        name="dynolog_ipc_requests",
+        kind=Kind.DELTA,
+        unit="{request}",
+        description="Polls of trainers that were understood",
+    ),
+    Metric(
+        name="dynolog_ipc_dropped_replies",
+        kind=Kind.DELTA,
+        unit="{reply}",
+        description="Answers to trainers that were not sent: the trainer had gone, or took none",
+    ),
+    Metric(
+        name="dynolog_ipc_malformed",
+        kind=Kind.DELTA,
+        unit="{message}",
+        description="Messages on the IPC that do not follow its protocol",
+    ),
+    Metric(
+        name="dynolog_log_lines_lost",
+        kind=Kind.DELTA,
+        unit="{line}",
+        description="Lines of the daemon's log that could not be written (a full disk, a blocked pipe)",
     ),
     Metric(
         name="dynolog_exporter_sent",
@@ -130,6 +162,8 @@ class OwnSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     records: int | None
     collectors: Mapping[str, CollectorStatus]
     exporters: Mapping[str, ExporterStatus]
+    ipc: IpcStatus | None = None
+    log_lines_lost: int | None = None
     wall_ns: int = 0
 
 
@@ -147,6 +181,8 @@ class OwnCollector:
             records=self._own.records(),
             collectors={status.name: status for status in self._own.collectors()},
             exporters={status.name: status for status in self._own.exporters()},
+            ipc=self._own.ipc(),
+            log_lines_lost=self._own.log_lines_lost(),
             wall_ns=time.time_ns(),
         )
 
@@ -161,9 +197,21 @@ class OwnCollector:
         put(values, "dynolog_open_fds", new.open_files)
         put(values, "dynolog_wakeups", counter_delta(old.wakeups, new.wakeups))
         put(values, "dynolog_records", counter_delta(before.records, after.records))
+        put(values, "dynolog_log_lines_lost", counter_delta(before.log_lines_lost, after.log_lines_lost))
+        _add_ipc(values, before.ipc, after.ipc)
         _add_collectors(values, before.collectors, after.collectors)
         _add_exporters(values, before.exporters, after.exporters, after.wall_ns)
         return values
+
+
+def _add_ipc(values: Values, before: IpcStatus | None, after: IpcStatus | None) -> None:
+    if after is None:
+        return
+    values["dynolog_trainers"] = after.trainers
+    if before is not None:
+        values["dynolog_ipc_requests"] = after.requests - before.requests
+        values["dynolog_ipc_dropped_replies"] = after.dropped_replies - before.dropped_replies
+        values["dynolog_ipc_malformed"] = after.malformed - before.malformed
 
 
 def _add_collectors(
@@ -178,6 +226,8 @@ def _add_collectors(
             values[f"dynolog_collector_up.{name}"] = int(status.state not in _NOT_UP)
         if status.rounds and status.state is not CollectorState.STALLED:
             values[f"dynolog_collector_ms.{name}"] = status.last_ms
+        if status.rounds:
+            values[f"dynolog_collector_max_ms.{name}"] = status.max_ms
     if after:
         values["dynolog_collector_failures"] = failures
         values["dynolog_collector_stalls"] = stalls

@@ -7,7 +7,7 @@ import msgspec
 
 from dynolog.model.flag import Flag, Settings
 from dynolog.model.metric import Metric
-from dynolog.model.status import CollectorStatus, ExporterStatus
+from dynolog.model.status import CollectorStatus, ExporterStatus, IpcStatus
 from dynolog.sources.host_files import HostFiles
 
 Snapshot = TypeVar("Snapshot")
@@ -54,6 +54,14 @@ class OwnCounters(Protocol):
         """Records made since the start; None when nobody counts."""
         ...
 
+    def ipc(self) -> IpcStatus | None:
+        """The counters of the IPC; None when it is off."""
+        ...
+
+    def log_lines_lost(self) -> int | None:
+        """Lines of the daemon's log that could not be written; None when nobody counts."""
+        ...
+
 
 class NothingCounted:
     """For a collector that runs without a daemon around it."""
@@ -67,6 +75,14 @@ class NothingCounted:
         return ()
 
     def records(self) -> int | None:
+        """Nobody counts."""
+        return None
+
+    def ipc(self) -> IpcStatus | None:
+        """It is off."""
+        return None
+
+    def log_lines_lost(self) -> int | None:
         """Nobody counts."""
         return None
 

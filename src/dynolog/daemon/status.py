@@ -39,7 +39,7 @@ class Status:
             hostname=self._hostname,
             wall_ns=time.time_ns(),
             own=self._own(),
-            ipc=daemon.ipc.status(daemon.traces.trainer_count) if daemon.ipc else IpcStatus(enabled=False),
+            ipc=daemon.ipc_status() or IpcStatus(enabled=False),
             collectors=daemon.pipeline.statuses(),
             exporters=daemon.fanout.statuses(),
             rpc_addresses=daemon.rpc.addresses,

@@ -15,6 +15,7 @@ from dynolog.model.clock import SystemClock
 from dynolog.model.flag import Settings
 from dynolog.model.metric import Catalogue
 from dynolog.model.record import Record
+from dynolog.model.status import IpcStatus
 from dynolog.pipeline.config import config_of
 from dynolog.pipeline.fanout import Fanout
 from dynolog.pipeline.latest import LatestRecords
@@ -60,6 +61,7 @@ class Daemon:
         )
         self.fanout = Fanout(((spec.name, self.selections.make(spec)) for spec in self.exporters), clock)
         self.latest = LatestRecords(catalogue, COLLECTORS, clock)
+        self.ipc: IpcListener | None = None
         counters = PipelineCounters()
         self.pipeline = Pipeline(
             COLLECTORS,
@@ -68,7 +70,7 @@ class Daemon:
             self._deliver,
             config_of(settings, COLLECTORS),
         )
-        counters.attach(self.pipeline, self.fanout)
+        counters.attach(self.pipeline, self.fanout, self.ipc_status, lambda: sink.lost_lines)
         self.traces = TraceService(
             loop,
             clock=clock,
@@ -77,7 +79,6 @@ class Daemon:
             make_watch=TraceWatch,
             ipc_enabled=settings.on("enable_ipc_monitor"),
         )
-        self.ipc: IpcListener | None = None
         if settings.on("enable_ipc_monitor"):
             self.ipc = IpcListener(
                 self.traces.handler,
@@ -92,6 +93,10 @@ class Daemon:
         self.rpc = RpcServer(
             loop, Services(traces=self.traces, metrics=self.latest, status=self.status), settings, clock
         )
+
+    def ipc_status(self) -> IpcStatus | None:
+        """The counters of the IPC, None when it is off. From any thread."""
+        return self.ipc.status(self.traces.trainer_count) if self.ipc is not None else None
 
     def _deliver(self, record: Record) -> None:
         self.latest.put(record)

@@ -39,7 +39,7 @@ class ThermalThrottleReader:
             self._online = online
         counts = ThrottleCounts(_read_all(self._cores), _read_all(self._packages))
         if not counts.cores and not counts.packages:
-            raise SourceUnavailable("thermal_throttle", "no CPU here counts it")
+            raise SourceUnavailable("/sys/devices/system/cpu", "no CPU here counts throttling by heat")
         return counts
 
     def _choose_speakers(self, online: tuple[int, ...]) -> None:

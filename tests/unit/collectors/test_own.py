@@ -8,7 +8,7 @@ import pytest
 from dynolog.collectors.own import METRICS, OwnCollector, OwnSnapshot
 from dynolog.collectors.spec import Values
 from dynolog.model.metric import Catalogue
-from dynolog.model.status import LOSS_REASONS, CollectorState, CollectorStatus, ExporterState, ExporterStatus
+from dynolog.model.status import LOSS_REASONS, CollectorState, CollectorStatus, ExporterState, ExporterStatus, IpcStatus
 from dynolog.sources.own_process import OwnProcess
 from fakes.collector_context import HostTree
 
@@ -54,21 +54,47 @@ def test_cpu_is_percent_of_one_core_over_the_interval(host_tree: HostTree) -> No
     }
 
 
+def test_the_ipc_and_lost_log_lines_are_counted(host_tree: HostTree) -> None:
+    before = msgspec.structs.replace(
+        snapshot(),
+        ipc=IpcStatus(enabled=True, requests=100, dropped_replies=4, malformed=1, trainers=8),
+        log_lines_lost=2,
+    )
+    after = msgspec.structs.replace(
+        before,
+        ipc=IpcStatus(enabled=True, requests=130, dropped_replies=9, malformed=2, trainers=7),
+        log_lines_lost=12,
+    )
+    values = measure(host_tree, before, after)
+    assert values["dynolog_trainers"] == 7
+    assert values["dynolog_ipc_requests"] == 30
+    assert values["dynolog_ipc_dropped_replies"] == 5
+    assert values["dynolog_ipc_malformed"] == 1
+    assert values["dynolog_log_lines_lost"] == 10
+
+
+def test_without_an_ipc_there_are_no_values_of_it(host_tree: HostTree) -> None:
+    assert not [key for key in measure(host_tree, snapshot(), snapshot()) if "ipc" in key or "trainers" in key]
+
+
 def test_collectors_are_up_or_not_and_their_failures_and_stalls_add_up(host_tree: HostTree) -> None:
     before = [
         collector_status("cpu", CollectorState.OK, rounds=5, last_ms=0.4, failures=1),
         collector_status("disk", CollectorState.OK, rounds=5, last_ms=0.2, stalls=1),
     ]
     after = [
-        collector_status("cpu", CollectorState.FAILING, rounds=7, last_ms=0.5, failures=3),
-        collector_status("disk", CollectorState.STALLED, rounds=5, last_ms=0.2, stalls=2),
+        collector_status("cpu", CollectorState.FAILING, rounds=7, last_ms=0.5, max_ms=7.0, failures=3),
+        collector_status("disk", CollectorState.STALLED, rounds=5, last_ms=0.2, max_ms=3.0, stalls=2),
         collector_status("new", CollectorState.STARTING, failures=9),
-        collector_status("psi", CollectorState.UNAVAILABLE, rounds=1, last_ms=0.1, failures=1),
+        collector_status("psi", CollectorState.UNAVAILABLE, rounds=1, last_ms=0.1, max_ms=0.1, failures=1),
     ]
     values = measure(host_tree, snapshot(collectors=before), snapshot(collectors=after))
     assert {key: value for key, value in values.items() if "collector" in key} == {
         "dynolog_collector_up.cpu": 0,
         "dynolog_collector_ms.cpu": 0.5,
+        "dynolog_collector_max_ms.cpu": 7.0,
+        "dynolog_collector_max_ms.disk": 3.0,
+        "dynolog_collector_max_ms.psi": 0.1,
         "dynolog_collector_up.disk": 0,
         "dynolog_collector_up.psi": 0,
         "dynolog_collector_ms.psi": 0.1,

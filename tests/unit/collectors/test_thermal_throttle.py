@@ -79,5 +79,5 @@ def test_a_reset_and_a_failed_read_are_missing_and_not_zero(host_tree: HostTree)
 
 
 def test_no_cpu_that_counts_is_unavailable(host_tree: HostTree) -> None:
-    with pytest.raises(SourceUnavailable, match="no CPU here counts it"):
+    with pytest.raises(SourceUnavailable, match="no CPU here counts throttling"):
         measure(host_tree, ThermalThrottleCollector, {"sys/devices/system/cpu/online": "0-1\n"}, {})
