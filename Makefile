@@ -37,9 +37,10 @@ demo: $(VENV)/.ready
 	@PYTHON="$(PYTHON)" tools/make_torch_venv.sh $(TORCH_VENV)
 	@$(BIN)/python demo/demo.py $(TORCH_VENV)/bin/python
 
-# docs/flags.md and docs/metrics.md from the code; a test checks that they are current.
+# docs/flags.md, docs/metrics.md and dashboards/grafana.json from the code; a test checks that they are current.
 docs: $(VENV)/.ready
 	$(BIN)/python tools/make_docs.py
+	$(BIN)/python -m tools.make_dashboard
 
 # New versions of what requirements-dev.lock holds.
 lock: $(VENV)/.ready
