@@ -26,7 +26,7 @@ def free_port() -> int:
 
 def exporter(daemon: Daemon, name: str) -> dict[str, Any]:
     """What `dyno exporters` knows of one."""
-    exporters = daemon.ask("exporters")["exporters"]
+    exporters: list[dict[str, Any]] = daemon.ask("exporters")["exporters"]
     # What is as at the start is left out.
     return {"state": "idle", "spool_bytes": 0, "retries": 0} | next(
         entry for entry in exporters if entry["name"] == name

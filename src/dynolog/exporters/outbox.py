@@ -127,6 +127,7 @@ class Outbox:
     def close(self) -> None:
         """Drop what is only in memory, counted; keep what is on disk for the next start."""
         with self._lock:
+            self._spool_off_until_ns = 0
             self._move_to_spool()
             if self._flying is not None and not self._on_disk:
                 self._losses.count(SHUTDOWN, self._flying.records)

@@ -135,9 +135,15 @@ class NetworkExporter:
     # --- the sending thread ----------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name=f"send-{self._name}", daemon=True)
-            thread.start()  # RuntimeError: no thread to be had; the payloads wait, and the next export tries again
+        if self._thread is not None:
+            return
+        thread = threading.Thread(target=self._run, name=f"send-{self._name}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            # No thread to be had: the payloads wait in the queue, and the next records try again.
+            self._fate.error = str(error)
+        else:
             self._thread = thread
 
     def _run(self) -> None:

@@ -158,6 +158,18 @@ def test_a_full_spool_counts_what_it_drops_and_one_in_flight_by_its_fate(tmp_pat
     assert left == list(range(1500 - len(left), 1500))
 
 
+def test_closing_tries_the_disk_once_more(tmp_path: Path) -> None:
+    disk = FullDisk(tmp_path)
+    disk.is_full = True
+    box = Box(disk)
+    box.put(1, 2)
+    box.box.take()
+    disk.is_full = False
+    box.box.close()
+    assert box.losses.total == 0
+    assert Box(Spool(str(tmp_path), 1_000_000)).drain() == [1, 2]
+
+
 def test_closing_keeps_what_is_on_disk_and_counts_what_is_not(tmp_path: Path) -> None:
     box = Box()
     box.put(1, 2)
