@@ -1,14 +1,17 @@
 """What a scrape costs: 256 CPUs with --per_cpu, 16 NICs, 64 disks, 8 GPUs; OpenMetrics in gzip, as Prometheus asks for it.
 
 Prints one JSON object, in ms: the first scrape after a report and a repeated one, whole, over HTTP; the CPU time of putting a report in,
-of making the page, of the client library for the same samples, and of the bare join of lines that are there already.
+of making the page, of the client library for the same samples, and of the bare join of lines that are there already;
+`floor_ms` is a scrape of a server that only sends as many bytes.
 """
 
 import argparse
 import http.client
 import json
+import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +53,25 @@ def scrape_ms(port: int) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
+def floor_ms(body: bytes, rounds: int) -> float:
+    """A scrape of a server that accepts, reads once and sends `body`, nothing else."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(rounds):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        times = [scrape_ms(listener.getsockname()[1]) for _ in range(rounds)]
+        thread.join()
+    return median(times)
+
+
 def make_store(style: str) -> SeriesStore:
     metrics = catalogue()
     return SeriesStore(
@@ -80,12 +102,15 @@ def measure(records: list[Record], rounds: int) -> dict[str, object]:
         lines[:] = [sample.line() for _, samples in store.view().families for sample in samples]
         join.append(cpu_ms(lambda: "".join(lines).encode()))
     server.close()
+    body = negotiation.pages.page(openmetrics=True, compressed=True)
+    floor = floor_ms(body, rounds)
     return {
         "samples": len(lines),
         "page_bytes": len(negotiation.pages.page(openmetrics=True, compressed=False)),
-        "gzip_bytes": len(negotiation.pages.page(openmetrics=True, compressed=True)),
+        "gzip_bytes": len(body),
         "first_ms": round(median(first), 2),
         "repeated_ms": round(median(repeated), 2),
+        "floor_ms": round(floor, 2),
         "put_cpu_ms": round(min(put), 3),
         "page_cpu_ms": round(min(page), 3),
         "library_cpu_ms": round(min(library), 3),

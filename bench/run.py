@@ -328,6 +328,36 @@ def command_time(directory: Path) -> list[Row]:
     ]
 
 
+def prometheus(rounds: int) -> list[Row]:
+    found = tool("prometheus.py", "--rounds", str(rounds))
+    return [
+        Row(
+            f"Prometheus: first scrape after a report, {found['samples']} samples (256 CPUs each, 16 NICs, 64 disks, 8 GPUs), gzip",
+            f"{found['first_ms']} ms",
+            f"{found['library_cpu_ms']} ms (generate_latest of the same samples, without gzip and HTTP)",
+            ratio(found["first_ms"], found["library_cpu_ms"]),
+            "≤ 60 ms",
+            found["first_ms"] <= 60,
+        ),
+        Row(
+            "Prometheus: repeated scrape",
+            f"{found['repeated_ms']} ms",
+            f"{found['floor_ms']} ms (a server that only sends as many bytes)",
+            ratio(found["repeated_ms"], found["floor_ms"]),
+            "≤ 5 ms",
+            found["repeated_ms"] <= 5,
+        ),
+        Row(
+            "Prometheus: CPU of a report",
+            f"{found['put_cpu_ms']} ms to take it in, {found['page_cpu_ms']} ms for the page",
+            f"{found['join_cpu_ms']} ms (join of lines that are there)",
+            "-",
+            "-",
+            None,
+        ),
+    ]
+
+
 def median_ms(command: list[str], runs: int = 15) -> float:
     times = []
     for _ in range(runs):
@@ -335,6 +365,31 @@ def median_ms(command: list[str], runs: int = 15) -> float:
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         times.append((time.perf_counter() - start) * 1e3)
     return sorted(times)[runs // 2]
+
+
+def exporters(count: int) -> list[Row]:
+    """Each exporter by itself, its receiver on this machine; the record is the kernel's with two nodes and four of each device."""
+    from exporters import DESTINATIONS  # noqa: PLC0415 - a meter beside this file, of which only the names are needed
+
+    rows = []
+    for name in DESTINATIONS:
+        found = tool("exporters.py", name, "--records", str(count))
+        queue = (
+            f"; a full queue: {found['queue_records']} records, {found['rss_mb']} MB"
+            if "queue_records" in found
+            else ""
+        )
+        rows.append(
+            Row(
+                f"exporter {name}: records of {found['values']} values",
+                f"{found['records_per_s']:,} records/s, {found['cpu_ms_per_1000']:.0f} ms CPU per 1,000{queue}",
+                f"{found['floor_ms_per_1000']:.0f} ms (only their values, as JSON)",
+                ratio(found["cpu_ms_per_1000"], found["floor_ms_per_1000"]),
+                "-",
+                None,
+            )
+        )
+    return rows
 
 
 def page(rows: list[Row], quick: bool) -> str:
@@ -380,6 +435,8 @@ def main() -> int:
         "rpc": lambda: rpc(directory),
         "many_trainers": lambda: many_trainers(directory),
         "command": lambda: command_time(directory),
+        "prometheus": lambda: prometheus(10 if arguments.quick else 40),
+        "exporters": lambda: exporters(200 if arguments.quick else 2000),
     }
     rows: list[Row] = []
     try:
