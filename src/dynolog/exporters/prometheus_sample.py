@@ -1,6 +1,5 @@
 """One line of the exposition: its name, labels and value."""
 
-import math
 import re
 from collections.abc import Mapping
 
@@ -16,7 +15,7 @@ class Sample:
     `value` is in the units of the catalogue: whole numbers stay exact however often they are added up.
     """
 
-    __slots__ = ("_head", "_labels", "family", "instance", "key", "seen", "text", "value")
+    __slots__ = ("_head", "_is_counter", "_is_info", "_labels", "family", "instance", "key", "seen", "text", "value")
 
     def __init__(
         self, family: Family, key: str, instance: str, labels: Mapping[str, str], value: float | None = None
@@ -30,21 +29,23 @@ class Sample:
         self.seen = 0
         self._labels = labels
         self._head = ""
+        self._is_counter = family.type is Type.COUNTER
+        self._is_info = family.type is Type.INFO
 
     def take(self, value: float | str) -> bool:
         """A value has come; False when it is not one for this family: text, not finite, or a counter's negative growth."""
-        kind = self.family.type
         if isinstance(value, str):
-            if kind is not Type.INFO:
+            if not self._is_info:
                 return False
             if value != self.text or self.value is None:
                 self.text = value
                 self.value = 1
                 self._head = ""
             return True
-        if kind is Type.INFO or not math.isfinite(value):
+        # The difference is not 0 for infinities and NaN.
+        if self._is_info or value - value != 0:
             return False
-        if kind is Type.COUNTER:
+        if self._is_counter:
             if value < 0:
                 return False
             self.value = (self.value or 0) + value
