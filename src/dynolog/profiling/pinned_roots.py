@@ -103,6 +103,17 @@ class PinnedRoots:
             root.close()
 
 
+def is_hidden(host_pid: int) -> bool:
+    """Whether a process lives that our /proc does not show (hidepid, proc(5))."""
+    try:
+        os.kill(host_pid, 0)
+    except PermissionError:
+        pass
+    except OSError:
+        return False
+    return not os.path.exists(f"/proc/{host_pid}")
+
+
 def why_unseen(error: OSError) -> str:
     """Why files cannot be seen from here, in words; "" when it is only that the process has gone."""
     match error.errno:

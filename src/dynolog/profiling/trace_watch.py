@@ -19,7 +19,7 @@ from dynolog.profiling.observations import (
     TemporarySeen,
     Unseen,
 )
-from dynolog.profiling.pinned_roots import Identity, PinnedRoot, PinnedRoots, refusal, why_unseen
+from dynolog.profiling.pinned_roots import Identity, PinnedRoot, PinnedRoots, is_hidden, refusal, why_unseen
 from dynolog.sources.beneath import open_beneath
 
 INTERVAL_S = 0.2
@@ -108,6 +108,10 @@ class TraceWatch:
             watched.root = self._roots.pin(watched.host_pid)
         except OSError as error:
             watched.unseen = why_unseen(error)
+            if not watched.unseen and is_hidden(watched.host_pid):
+                watched.unseen = (
+                    f"the daemon runs as uid {os.geteuid()}, and /proc hides this process from it (hidepid)"
+                )
 
     def look_last(self, capture_id: str) -> None:
         """The process has ended: look once more, and report NothingThere when no new file has a final name."""

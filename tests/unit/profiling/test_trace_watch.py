@@ -296,6 +296,25 @@ def test_what_is_no_whole_pickle_is_no_memory_snapshot(tmp_path: Path, data: byt
     run(body)
 
 
+def test_a_process_that_proc_hides_is_not_said_to_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hidepid its /proc directory is simply not there, while a signal still finds it."""
+    shown = os.path.exists
+
+    def gone(_self: PinnedRoots, host_pid: int) -> PinnedRoot:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", f"/proc/{host_pid}/root")
+
+    monkeypatch.setattr(PinnedRoots, "pin", gone)
+    monkeypatch.setattr(os.path, "exists", lambda path: path != f"/proc/{os.getpid()}" and shown(path))
+
+    async def body(here: Session) -> None:
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(tmp_path / "t.json"),))
+        unseen = await here.next(Unseen)
+        assert isinstance(unseen, Unseen)
+        assert "hidepid" in unseen.reason
+
+    run(body)
+
+
 def test_a_daemon_that_may_not_look_says_as_whom_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(_self: PinnedRoot, _path: str) -> os.stat_result | None:
         raise PermissionError(errno.EACCES, "Permission denied")
