@@ -21,6 +21,7 @@ _MOST_SERIES = 50_000
 # Field numbers with their wire types: 2 is a length and bytes, 1 eight bytes, 0 a varint.
 _FIRST_BYTES, _SECOND_BYTES, _FIRST_DOUBLE, _SECOND_VARINT = b"\x0a", b"\x12", b"\x09", b"\x10"
 _double = struct.Struct("<d").pack
+_DOUBLE_BYTES = 8
 
 
 def varint(number: int) -> bytes:
@@ -46,21 +47,31 @@ class _Series:
         self.sample = sample
         self._common = common
         self._head = ""
-        self._labels = b""
+        self._end_length = 0
+        self._start = b""
 
     def message(self, end: bytes) -> bytes:
-        """A TimeSeries; `end` is the timestamp's part of its sample."""
+        """A TimeSeries with its tag and length; `end` is the timestamp's part of its sample."""
         sample = self.sample
-        if sample.head != self._head:
-            self._head = sample.head
-            # Receivers want labels sorted by name, and none that is empty.
-            labels = sorted({**self._common, **sample.labels, "__name__": sample.family.sample}.items())
-            self._labels = b"".join(
-                _sized(_FIRST_BYTES, _sized(_FIRST_BYTES, name.encode()) + _sized(_SECOND_BYTES, text.encode()))
-                for name, text in labels
-                if text
-            )
-        return self._labels + _sized(_SECOND_BYTES, _FIRST_DOUBLE + _double(sample.scaled) + end)
+        head = sample.head
+        if head is not self._head or len(end) != self._end_length:
+            self._head, self._end_length = head, len(end)
+            self._start = self._made_start()
+        return self._start + _double(sample.scaled) + end
+
+    def _made_start(self) -> bytes:
+        """All that stands before the value, which has a fixed length."""
+        sample = self.sample
+        # Receivers want labels sorted by name, and none that is empty.
+        pairs = sorted({**self._common, **sample.labels, "__name__": sample.family.sample}.items())
+        labels = b"".join(
+            _sized(_FIRST_BYTES, _sized(_FIRST_BYTES, name.encode()) + _sized(_SECOND_BYTES, text.encode()))
+            for name, text in pairs
+            if text
+        )
+        length = len(_FIRST_DOUBLE) + _DOUBLE_BYTES + self._end_length
+        start = labels + _SECOND_BYTES + varint(length) + _FIRST_DOUBLE
+        return _FIRST_BYTES + varint(len(start) + _DOUBLE_BYTES + self._end_length) + start
 
 
 class RemoteWriteEncoder:
@@ -98,7 +109,7 @@ class RemoteWriteEncoder:
             if relabelled is not None:
                 series.sample.relabel(relabelled)
             if series.sample.take(value):
-                parts.append(_sized(_FIRST_BYTES, series.message(end)))
+                parts.append(series.message(end))
         return b"".join(parts)
 
     def _take_labels(self, record: Record, device: str) -> dict[str, str] | None:
