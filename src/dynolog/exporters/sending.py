@@ -169,9 +169,9 @@ class NetworkExporter:
             return True
         delay_s = self._backoff.delay_s(verdict.after_s)
         fate = self._fate
-        fate.retries += 1
-        fate.state, fate.error = ExporterState.RETRYING, verdict.reason
         fate.next_try_ns = self._clock.monotonic_ns() + int(delay_s * 1e9)
+        fate.state, fate.error = ExporterState.RETRYING, verdict.reason
+        fate.retries += 1
         self._outbox.give_back()
         self._say_retry(verdict.reason, delay_s)
         if self._ending.is_set() and self._outbox.is_safe:
