@@ -25,16 +25,22 @@ class GlogLines:
         self._kept = (-1, "")
 
     def line(self, severity: str, wall_ns: int, thread_id: int, where: tuple[str, int], text: str) -> bytes:
-        """A line is one line: text from outside must not forge another."""
+        """A line is one line: text from outside must not forge another, nor steer the terminal that shows the log."""
         second, rest_ns = divmod(wall_ns, 1_000_000_000)
         kept, second_text = self._kept
         if kept != second:
             second_text = time.strftime("%Y%m%d %H:%M:%S", time.localtime(second))
             self._kept = (second, second_text)
-        message = text.replace("\n", "\\n").replace("\r", "\\r")
+        message = text if text.isprintable() else _escaped(text)
         file, line = where
         prefix = f"{severity}{second_text}.{rest_ns // 1000:06d} {thread_id} {file}:{line}"
         return f"{prefix}] {message}\n".encode("utf-8", "replace")
+
+
+def _escaped(text: str) -> str:
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
+    )
 
 
 class _FieldLines:

@@ -33,6 +33,16 @@ def test_text_from_outside_cannot_forge_a_line(tmp_path: Path) -> None:
     sink.close()
 
 
+def test_text_from_outside_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    """Names of sockets, processes and files hold what their owners like."""
+    path = tmp_path / "log"
+    sink = GlogSink(str(path))
+    sink.write("W", "a.py", 1, "socket \x1b[2J\x07\x9b31m\u202e\u2028 \udc80 é")
+    (line,) = written(sink, path)
+    assert line.endswith(r"socket \x1b[2J\x07\x9b31m\u202e\u2028 \udc80 é")
+    sink.close()
+
+
 def test_lines_below_the_level_are_not_written(tmp_path: Path) -> None:
     path = tmp_path / "log"
     sink = GlogSink(str(path), minimum_level=1)
