@@ -392,6 +392,25 @@ def exporters(count: int) -> list[Row]:
     return rows
 
 
+def otlp(count: int) -> list[Row]:
+    found = tool("otlp.py", "--records", str(count))
+    floor = found["floor"]["cpu_ms_per_1000"]
+    queue = found["queue"]
+    rows = [
+        Row(
+            f"exporter OTLP, {name}: records of {found['values']} values, one a request",
+            f"{found[kind]['records_per_s']:,} records/s, {found[kind]['cpu_ms_per_1000']:.0f} ms CPU per 1,000",
+            f"{floor:.0f} ms (ready messages, serialised and written to a socket)",
+            ratio(found[kind]["cpu_ms_per_1000"], floor),
+            "-",
+            None,
+        )
+        for kind, name in (("http", "HTTP"), ("gzip", "HTTP with gzip"), ("grpc", "gRPC"))
+    ]
+    held = f"{queue['queued_records']} records in {queue['queued_mb']} MB, the process grew by {queue['grown_mb']} MB"
+    return [*rows, Row("exporter OTLP: a full queue", held, "-", "-", "≤ --exporter_queue_mb", queue["queued_mb"] <= 8)]
+
+
 def page(rows: list[Row], quick: bool) -> str:
     cpu = next(
         (
@@ -436,6 +455,7 @@ def main() -> int:
         "many_trainers": lambda: many_trainers(directory),
         "command": lambda: command_time(directory),
         "prometheus": lambda: prometheus(10 if arguments.quick else 40),
+        "otlp": lambda: otlp(300 if arguments.quick else 1000),
         "exporters": lambda: exporters(200 if arguments.quick else 2000),
     }
     rows: list[Row] = []
