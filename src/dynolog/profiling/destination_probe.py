@@ -75,10 +75,22 @@ def check_directory(directory: str) -> None:
             raise Refused(
                 f"the trainer may not write in {directory} ({reason(error) if supported else 'no permission'}): {remedy(error)}"
             ) from None
+        if not os.statvfs(directory).f_blocks:
+            try_file(directory)
     space = os.statvfs(directory)
     free = space.f_bavail * space.f_frsize
     if space.f_blocks and free < MIN_FREE_BYTES:
         raise Refused(f"only {free >> 10} KiB are free in {directory}: make room or choose another directory")
+
+
+def try_file(directory: str) -> None:
+    """A file system without blocks and unnamed files is one of the kernel's (sysfs, cgroup): only a try says whether it takes a file."""
+    name = f"{directory}/.dynolog-{os.getpid()}"
+    try:
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.unlink(name)
+    except OSError as error:
+        raise Refused(f"no file can be made in {directory} ({reason(error)}): choose another directory") from None
 
 
 def check_file(path: str, uid: int) -> None:

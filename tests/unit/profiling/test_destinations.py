@@ -63,6 +63,13 @@ def test_each_destination_has_its_own_answer_in_order(tmp_path: Path) -> None:
     assert "not a directory" in said[3]
 
 
+def test_a_file_system_of_the_kernels_takes_no_trace() -> None:
+    """sysfs lets root pass every check of rights, and then makes no file."""
+    (said,) = ask(own("/sys/t.json"))
+    assert "/sys" in said
+    assert "choose a" in said
+
+
 def test_the_trainers_trace_directory_is_respected(tmp_path: Path) -> None:
     said = ask(
         own("/data/t.json", "/scratch/"), own("/scratch2/t.json", "/scratch"), own(tmp_path / "t.json", str(tmp_path))
