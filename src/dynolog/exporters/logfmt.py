@@ -10,9 +10,9 @@ from dynolog.exporters.stamps import Stamps
 from dynolog.model.record import Record
 
 # A key ends at `=` or at white space and cannot be quoted; `%` is what escapes them.
-_NOT_IN_KEYS = re.compile(r'[\x00-\x20"=%\x7f-\xa0\u2028\u2029]')
+_NOT_IN_KEYS = re.compile(r'[\s\x00-\x20"=%\x7f-\xa0]')
 # What a bare value consists of: everything that no reader takes for the end of the value or for the start of a quote.
-_BARE = re.compile(r'[^\x00-\x20"=\\\x7f-\xa0\u2028\u2029]+')
+_BARE = re.compile(r'[^\s\x00-\x20"=\\\x7f-\xa0]+')
 # Characters that JSON leaves as they are, and that some readers take for the end of a line.
 _LINE_ENDS = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA1), 0x2028, 0x2029)}
 

@@ -43,6 +43,7 @@ def read(line: str) -> dict[str, str]:
         ("back\\slash", r'"back\\slash"'),
         ("\u2028", r'"\u2028"'),
         ("gpu µ", '"gpu µ"'),
+        ("\u3000", '"\u3000"'),
         ("µ", "µ"),
     ],
 )
@@ -54,6 +55,7 @@ def test_a_key_from_outside_keeps_its_name_and_forges_nothing() -> None:
     assert key_text("fs_free_bytes./mnt/my disk") == "fs_free_bytes./mnt/my%20disk"
     assert key_text('a="1" b') == "a%3D%221%22%20b"
     assert key_text("100%") == "100%25"
+    assert key_text("wide\u3000space") == "wide%E3%80%80space"
 
 
 @given(st.dictionaries(st.text(min_size=1), st.integers() | st.floats(allow_nan=False) | st.text(), max_size=8))
