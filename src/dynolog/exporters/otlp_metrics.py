@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dynolog import __version__
-from dynolog.exporters.otlp_intervals import Interval, Intervals
+from dynolog.exporters.otlp_intervals import Intervals
 from dynolog.exporters.otlp_messages import key_values, messages
 from dynolog.exporters.otlp_names import LABELS, OtlpName, series_name, unknown_name
 from dynolog.exporters.payload import Payload
@@ -26,13 +26,16 @@ _Labels = tuple[tuple[str, str], ...]
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """How the values of one key become points. `template` has the attributes; `adds` marks a counter's growth."""
+    """How the values of one key become points. `metric` is the metric with one point that lacks only value and times, `point` that
+    point; `adds` marks a counter's growth."""
 
-    name: OtlpName
-    description: str
+    name: str
+    times: int
+    over: int
     adds: bool
     collector: str
-    template: Any
+    metric: Any
+    point: Any
 
 
 class MetricsEncoder:
@@ -71,12 +74,12 @@ class MetricsEncoder:
     def encode(self, records: Sequence[Record]) -> Sequence[Payload]:
         """Payloads of some 8,000 points at most, a record never split."""
         payloads: list[Payload] = []
-        request = _Request(self._messages, self._resource, self._temporality)
+        request = _Request(self._messages, self._resource)
         for record in records:
             self._add(record, request)
             if request.points >= _MOST_POINTS:
                 payloads.extend(request.payloads())
-                request = _Request(self._messages, self._resource, self._temporality)
+                request = _Request(self._messages, self._resource)
         payloads.extend(request.payloads())
         return payloads
 
@@ -86,10 +89,9 @@ class MetricsEncoder:
         plans = self._plans.get(labels)
         if plans is None:
             plans = self._plans[labels] = {}
-        intervals: dict[str, Interval] = {}
         # Collectors that gave no counter this time have had their interval as well.
-        for collector in record.intervals_ns:
-            intervals[collector] = self._intervals.of(record, collector)
+        intervals = {collector: self._intervals.of(record, collector) for collector in record.intervals_ns}
+        wall_ns = record.wall_ns
         for key, value in record.values.items():
             # The difference is not 0 for infinities and NaN.
             if isinstance(value, str) or value - value != 0:
@@ -98,22 +100,24 @@ class MetricsEncoder:
                 plan = plans[key]
             except KeyError:
                 plan = plans[key] = self._plan(key, labels)
-            if plan is None:
+            if plan is None or (plan.adds and value < 0):
                 continue
-            if not plan.adds:
-                request.add(plan, plan.name.value(value), 0, record.wall_ns)
-                continue
-            interval = intervals.get(plan.collector)
-            if interval is None:
-                interval = intervals[plan.collector] = self._intervals.of(record, plan.collector)
-            if value >= 0:
-                self._add_growth(plan, key, plan.name.value(value), interval, request)
-
-    def _add_growth(self, plan: _Plan, key: str, value: float, interval: Interval, request: "_Request") -> None:
-        start_ns = interval.start_ns
-        if self._cumulative:
-            start_ns, value = interval.totals.add(key, value, start_ns)
-        request.add(plan, value, start_ns, interval.end_ns)
+            # OtlpName.value without the call.
+            number = value * plan.times if plan.over == 1 else value * plan.times / plan.over
+            point = request.point(plan)
+            if plan.adds:
+                interval = intervals.get(plan.collector)
+                if interval is None:
+                    interval = intervals[plan.collector] = self._intervals.of(record, plan.collector)
+                start_ns = interval.start_ns
+                if self._cumulative:
+                    start_ns, number = interval.totals.add(key, number, start_ns)
+                point.start_time_unix_nano = start_ns
+            point.time_unix_nano = wall_ns
+            if isinstance(number, int) and -_INT64 <= number < _INT64:
+                point.as_int = number
+            else:
+                point.as_double = number
 
     def _plan(self, key: str, labels: _Labels) -> _Plan | None:
         self._plan_count += 1
@@ -122,72 +126,61 @@ class MetricsEncoder:
             self._plan_count = 0
         series = self._catalogue.resolve(key)
         if series is None:
-            name = unknown_name(key, self._style)
-            return _Plan(name, "", False, "", self._template(name, labels))
+            return self._planned(unknown_name(key, self._style), "", False, "", labels)
         metric = series.metric
         if metric.kind is Kind.LABEL:
             return None
-        name = series_name(series, self._style)
         adds = metric.kind is Kind.DELTA and not self._gauges
         owner = self._owners.get((metric.name, metric.scope), "")
-        return _Plan(name, metric.description, adds, owner, self._template(name, labels))
+        return self._planned(series_name(series, self._style), metric.description, adds, owner, labels)
 
-    def _template(self, name: OtlpName, labels: _Labels) -> "NumberDataPoint":
+    def _planned(self, name: OtlpName, description: str, adds: bool, collector: str, labels: _Labels) -> _Plan:
         attributes = dict(name.attributes)
         renamed = LABELS[self._style]
         for label, value in labels:
             if attribute := renamed.get(label, label):
                 attributes.setdefault(attribute, value)
-        template: NumberDataPoint = self._messages.metrics.NumberDataPoint(attributes=key_values(attributes.items()))
-        return template
+        point = self._messages.metrics.NumberDataPoint(attributes=key_values(attributes.items()))
+        metric = self._messages.metrics.Metric(name=name.name, unit=name.unit, description=description)
+        if adds:
+            metric.sum.is_monotonic = True
+            metric.sum.aggregation_temporality = self._temporality
+        (metric.sum if adds else metric.gauge).data_points.append(point)
+        return _Plan(name.name, name.times, name.over, adds, collector, metric, point)
 
 
 class _Request:
     """A request that grows: the points of one metric stand together, whatever record they are from."""
 
-    def __init__(self, found: Any, resource: Any, temporality: int) -> None:
+    def __init__(self, found: Any, resource: Any) -> None:
         self._request: ExportMetricsServiceRequest = found.metrics_service.ExportMetricsServiceRequest()
         of_resource = self._request.resource_metrics.add()
         of_resource.resource.CopyFrom(resource)
-        self._scope = of_resource.scope_metrics.add()
-        self._scope.scope.name = "dynolog"
-        self._scope.scope.version = __version__
-        self._temporality = temporality
+        scope = of_resource.scope_metrics.add()
+        scope.scope.name = "dynolog"
+        scope.scope.version = __version__
+        self._new_metric = scope.metrics.add
         self._adders: dict[str, Callable[[], NumberDataPoint]] = {}
         self.points = 0
         self.records = 0
 
-    def add(self, plan: _Plan, value: float, start_ns: int, end_ns: int) -> None:
-        """Add a point; `start_ns` 0: none."""
-        try:
-            point = self._adders[plan.name.name]()
-        except KeyError:
-            point = self._new_metric(plan)()
-        point.CopyFrom(plan.template)
-        point.time_unix_nano = end_ns
-        if start_ns:
-            point.start_time_unix_nano = start_ns
-        if isinstance(value, int) and -_INT64 <= value < _INT64:
-            point.as_int = value
-        else:
-            point.as_double = value
+    def point(self, plan: _Plan) -> "NumberDataPoint":
+        """A new point, without value and times."""
         self.points += 1
+        add = self._adders.get(plan.name)
+        if add is not None:
+            point = add()
+            point.CopyFrom(plan.point)
+            return point
+        metric = self._new_metric()
+        metric.CopyFrom(plan.metric)
+        points = metric.sum.data_points if plan.adds else metric.gauge.data_points
+        self._adders[plan.name] = points.add
+        first: NumberDataPoint = points[0]
+        return first
 
     def payloads(self) -> list[Payload]:
         """The request as a payload; none when there is no point in it."""
         if not self.points:
             return []
         return [Payload(body=self._request.SerializeToString(), records=self.records, content_type=CONTENT_TYPE)]
-
-    def _new_metric(self, plan: _Plan) -> "Callable[[], NumberDataPoint]":
-        metric = self._scope.metrics.add()
-        metric.name = plan.name.name
-        metric.unit = plan.name.unit
-        metric.description = plan.description
-        if plan.adds:
-            metric.sum.is_monotonic = True
-            metric.sum.aggregation_temporality = self._temporality
-        points = metric.sum.data_points if plan.adds else metric.gauge.data_points
-        add: Callable[[], NumberDataPoint] = points.add
-        self._adders[plan.name.name] = add
-        return add
