@@ -111,12 +111,19 @@ class Scraped:
         self.pages = Pages(self.store)
 
     def put(
-        self, source: str = "kernel", *, every_s: float = 1.0, labels: Mapping[str, str] = {}, **parts: Any
+        self,
+        source: str = "kernel",
+        *,
+        every_s: float = 1.0,
+        labels: Mapping[str, str] = {},
+        wall_s: float = WALL_NS / SECOND_NS,
+        **parts: Any,
     ) -> None:
         """A record whose values come by collector: `put(network={"rx_bytes.eth0": 5})`; "whole" is no collector."""
         values = {key: value for part in parts.values() for key, value in part.items()}
         intervals = {name: round(every_s * SECOND_NS) for name in parts if name != "whole"}
-        self.store.put(Record(wall_ns=WALL_NS, source=source, values=values, labels=labels, intervals_ns=intervals))
+        wall_ns = round(wall_s) * SECOND_NS
+        self.store.put(Record(wall_ns=wall_ns, source=source, values=values, labels=labels, intervals_ns=intervals))
 
     def text(self) -> str:
         return self.pages.page(openmetrics=False, compressed=False).decode()

@@ -144,7 +144,7 @@ def test_rates_are_those_of_proc_read_independently(tmp_path: Path) -> None:
         traffic.second()
         wanted = (bytes_after - bytes_before) / (ended_s - started_s)
         measured = server.value(f"rate({expression}[12s])", ended_s)
-        assert measured == pytest.approx(wanted, rel=0.1)
+        assert measured == pytest.approx(wanted, rel=0.15)
         assert measured is not None
         assert measured > CHUNKS_EACH_S * len(CHUNK)
         assert server.health() == ("up", "")

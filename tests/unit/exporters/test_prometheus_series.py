@@ -145,6 +145,18 @@ def test_gpus_are_told_apart_and_carry_the_labels_of_their_record() -> None:
     assert samples['dynolog_gpu_power_draw_watts{device="0",job_id="90210_2"}'] == 300
 
 
+def test_a_source_that_does_not_say_its_interval_ages_by_the_stamps_of_its_records() -> None:
+    """A queue may have held records up, so that they come at once; and a clock that was set back says nothing."""
+    scraped = Scraped()
+    for wall_s in (1000, 1010, 400):
+        scraped.put("gpu", labels={"device": "0"}, wall_s=wall_s, whole={"gpu_power_draw": 300.0})
+    scraped.clock.move(29)
+    assert 'dynolog_gpu_power_draw_watts{device="0"}' in scraped.samples()
+    scraped.clock.move(2)
+    assert 'dynolog_gpu_power_draw_watts{device="0"}' not in scraped.samples()
+    assert scraped.samples()['dynolog_source_up{source="gpu"}'] == 0
+
+
 def test_a_field_that_a_gpu_does_not_give_any_more_leaves_at_once() -> None:
     scraped = Scraped()
     scraped.put("gpu", labels={"device": "0"}, whole={"gpu_power_draw": 300.0, "sm_occupancy": 0.5})
@@ -168,11 +180,11 @@ def test_text_is_a_label_of_an_info_and_never_a_sample() -> None:
     assert scraped.samples()["dynolog_host_uptime_seconds"] == 5
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, "7"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, "7", -3])
 def test_what_is_not_a_number_is_no_sample_and_spoils_no_total(bad: float | str) -> None:
     scraped = Scraped()
     scraped.put(network={"rx_bytes.eth0": 5}, cpu={"cpu_util": 1.0})
-    scraped.put(network={"rx_bytes.eth0": bad}, cpu={"cpu_util": bad})
+    scraped.put(network={"rx_bytes.eth0": bad}, cpu={"cpu_util": math.nan})
     assert scraped.samples()[f'{RX}{{device="eth0"}}'] == 5
     assert "dynolog_cpu_utilization_ratio" not in scraped.samples()
 
