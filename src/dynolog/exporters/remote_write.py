@@ -69,7 +69,10 @@ def make(context: ExporterContext) -> Exporter:
         ),
     )
     encoder = RemoteWriteEncoder(
-        context.catalogue, context.hostname, lambda message: bytes(cramjam.snappy.compress_raw(message))
+        context.catalogue,
+        context.hostname,
+        lambda message: bytes(cramjam.snappy.compress_raw(message)),
+        context.owners,
     )
     return NetworkExporter("remote_write", transport.destination, encoder, transport, context)
 

@@ -5,12 +5,12 @@
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dynolog.exporters.payload import Payload
 from dynolog.exporters.prometheus_names import Families, NameTaken
 from dynolog.exporters.prometheus_sample import Sample
-from dynolog.model.metric import Catalogue
+from dynolog.model.metric import Catalogue, Scope
 from dynolog.model.record import Record
 
 HEADERS = {"Content-Encoding": "snappy", "X-Prometheus-Remote-Write-Version": "0.1.0"}
@@ -22,6 +22,8 @@ _MOST_SERIES = 50_000
 _FIRST_BYTES, _SECOND_BYTES, _FIRST_DOUBLE, _SECOND_VARINT = b"\x0a", b"\x12", b"\x09", b"\x10"
 _double = struct.Struct("<d").pack
 _DOUBLE_BYTES = 8
+# The NaN that says that a series has ended; without it its last value is shown for five minutes more.
+_ENDED = struct.pack("<Q", 0x7FF0000000000002)
 
 
 def varint(number: int) -> bytes:
@@ -43,21 +45,31 @@ def _sized(tag: bytes, data: bytes) -> bytes:
 class _Series:
     """One sample's running value, and the bytes of its labels as long as they stay the same."""
 
-    def __init__(self, sample: Sample, common: dict[str, str]) -> None:
+    def __init__(self, sample: Sample, common: dict[str, str], collector: str) -> None:
         self.sample = sample
+        self.collector = collector
         self._common = common
         self._head = ""
         self._end_length = 0
         self._start = b""
 
     def message(self, end: bytes) -> bytes:
-        """A TimeSeries with its tag and length; `end` is the timestamp's part of its sample."""
+        """A TimeSeries with its tag and length; `end` is the timestamp's part of its sample. Before it the end of the series that this
+        one was while its labels were others (another job runs on the GPU).
+        """
         sample = self.sample
         head = sample.head
+        ended = b""
         if head is not self._head or len(end) != self._end_length:
+            if self._head not in ("", head) and len(end) == self._end_length:
+                ended = self._start + _ENDED + end
             self._head, self._end_length = head, len(end)
             self._start = self._made_start()
-        return self._start + _double(sample.scaled) + end
+        return ended + self._start + _double(sample.scaled) + end
+
+    def last_message(self, end: bytes) -> bytes:
+        """The end of the series."""
+        return self._start + _ENDED + end if len(end) == self._end_length else b""
 
     def _made_start(self) -> bytes:
         """All that stands before the value, which has a fixed length."""
@@ -77,16 +89,26 @@ class _Series:
 class RemoteWriteEncoder:
     """A payload for each record. Deltas are summed up to counters that begin with the daemon; gauges are sent as they are.
 
-    `instance` is the host and `job` is dynolog, as a scrape of this host would have them.
+    A series that its collector (`owners`: by name and scope) does not give any more ends. `instance` is the host and `job` is dynolog,
+    as a scrape of this host would have them.
     """
 
-    def __init__(self, catalogue: Catalogue, hostname: str, compress: Callable[[bytes], bytes]) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        hostname: str,
+        compress: Callable[[bytes], bytes],
+        owners: Mapping[tuple[str, Scope], str] = {},
+    ) -> None:
         self._catalogue = catalogue
+        self._owners = owners
         self._names = Families(catalogue, "standard")
         self._common = {"instance": hostname, "job": _JOB}
         self._compress = compress
         self._series: dict[tuple[str, str, str], _Series | None] = {}
         self._labels: dict[tuple[str, str], dict[str, str]] = {}
+        # Series by source and device that have not ended.
+        self._going_on: dict[tuple[str, str], dict[str, _Series]] = {}
 
     def encode(self, records: Sequence[Record]) -> list[Payload]:
         """None for a record without numbers."""
@@ -102,6 +124,7 @@ class RemoteWriteEncoder:
         relabelled = self._take_labels(record, device)
         end = _SECOND_VARINT + varint(max(record.wall_ns // 1_000_000, 0))
         parts = []
+        going_on = self._going_on.setdefault((record.source, device), {})
         for key, value in record.values.items():
             series = self._of(record.source, device, key)
             if series is None:
@@ -110,7 +133,14 @@ class RemoteWriteEncoder:
                 series.sample.relabel(relabelled)
             if series.sample.take(value):
                 parts.append(series.message(end))
-        return b"".join(parts)
+                going_on[key] = series
+        # Only a record that its collector has a part in can say that a series has no value any more.
+        gone = [
+            key
+            for key, series in going_on.items()
+            if key not in record.values and series.collector in record.intervals_ns
+        ]
+        return b"".join((*parts, *(going_on.pop(key).last_message(end) for key in gone)))
 
     def _take_labels(self, record: Record, device: str) -> dict[str, str] | None:
         """The record's labels when they are not those of the record before it."""
@@ -126,6 +156,7 @@ class RemoteWriteEncoder:
             if len(self._series) >= _MOST_SERIES:
                 self._series.clear()
                 self._labels.clear()
+                self._going_on.clear()
             self._series[identity] = self._made(source, device, key)
         return self._series[identity]
 
@@ -138,4 +169,5 @@ class RemoteWriteEncoder:
         if family is None:
             return None
         labels = self._labels.get((source, device), {})
-        return _Series(Sample(family, key, series.instance if series else "", labels), self._common)
+        collector = self._owners.get((series.metric.name, series.metric.scope), "") if series else ""
+        return _Series(Sample(family, key, series.instance if series else "", labels), self._common, collector)

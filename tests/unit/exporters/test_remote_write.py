@@ -1,5 +1,6 @@
 """Remote-write requests, read back with the protobuf runtime, and sent to a real HTTP server."""
 
+import struct
 import sys
 
 import cramjam
@@ -26,7 +27,10 @@ HOST = {"instance": "gpu17", "job": "dynolog"}
 
 
 def encoder() -> RemoteWriteEncoder:
-    return RemoteWriteEncoder(Catalogue(METRICS), "gpu17", lambda data: bytes(cramjam.snappy.compress_raw(data)))
+    owners = {(metric.name, metric.scope): "network" if metric.scope is Scope.NIC else "cpu" for metric in METRICS}
+    return RemoteWriteEncoder(
+        Catalogue(METRICS), "gpu17", lambda data: bytes(cramjam.snappy.compress_raw(data)), owners
+    )
 
 
 def written(made: Record, by: RemoteWriteEncoder | None = None) -> list[WrittenSample]:
@@ -51,13 +55,43 @@ def test_deltas_become_counters_that_grow_whatever_is_missing_between() -> None:
     assert values == [[2.0**53], [], [float(2**53 + 1), 5]]
 
 
-def test_a_gpu_s_labels_change_with_its_job_and_its_series_with_its_device() -> None:
+def test_a_gpu_s_series_changes_with_its_job_and_the_old_one_ends() -> None:
+    """Else the power of a GPU would count twice for five minutes."""
     by = encoder()
     jobs = []
     for device, job in (("0", "1"), ("1", "1"), ("0", "2"), ("0", "2")):
-        (sample,) = written(record({"gpu_power_draw": 300.0}, source="gpu", device=device, job_id=job), by)
-        jobs.append((sample.labels["device"], sample.labels["job_id"]))
-    assert jobs == [("0", "1"), ("1", "1"), ("0", "2"), ("0", "2")]
+        samples = written(record({"gpu_power_draw": 300.0}, source="gpu", device=device, job_id=job), by)
+        jobs.append([(one.labels["device"], one.labels["job_id"], ended(one)) for one in samples])
+    assert jobs == [
+        [("0", "1", False)],
+        [("1", "1", False)],
+        [("0", "1", True), ("0", "2", False)],
+        [("0", "2", False)],
+    ]
+
+
+def ended(sample: WrittenSample) -> bool:
+    """Whether this is the NaN that ends a series, and not just any."""
+    return struct.pack("<d", sample.value) == struct.pack("<Q", 0x7FF0000000000002)
+
+
+def test_a_device_that_has_gone_ends_its_series_once_and_a_collector_that_was_not_read_ends_none() -> None:
+    by = encoder()
+
+    def names(values: dict[str, int | float | str], *collectors: str) -> list[str]:
+        intervals = dict.fromkeys(collectors, 10**9)
+        made = Record(wall_ns=WALL_NS, source="kernel", values=values, intervals_ns=intervals)
+        return [one.labels.get("device", "host") + " ended" * ended(one) for one in written(made, by)]
+
+    assert names({"cpu_util": 1.0, "rx_bytes.eth0": 1, "rx_bytes.eth1": 1}, "cpu", "network") == [
+        "host",
+        "eth0",
+        "eth1",
+    ]
+    assert names({"cpu_util": 1.0}, "cpu") == ["host"]
+    assert names({"cpu_util": 1.0, "rx_bytes.eth0": 1}, "cpu", "network") == ["host", "eth0", "eth1 ended"]
+    assert names({"cpu_util": 1.0, "rx_bytes.eth0": 1}, "cpu", "network") == ["host", "eth0"]
+    assert names({"rx_bytes.eth1": 1}, "network") == ["eth1", "eth0 ended"]
 
 
 def test_what_is_no_sample_is_left_out() -> None:
