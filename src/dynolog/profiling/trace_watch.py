@@ -19,7 +19,8 @@ from dynolog.profiling.observations import (
     TemporarySeen,
     Unseen,
 )
-from dynolog.profiling.pinned_roots import Identity, PinnedRoot, PinnedRoots, is_hidden, refusal, why_unseen
+from dynolog.profiling.pinned_roots import Identity, PinnedRoots, is_hidden, refusal, why_unseen
+from dynolog.profiling.watched_capture import WatchedCapture
 from dynolog.sources.beneath import open_beneath
 
 INTERVAL_S = 0.2
@@ -32,6 +33,8 @@ MOST_CHECKS_IN_ALL = 8
 # once a second.
 _PROMPT_NS = 250_000_000
 STALLED_S = 5.0
+# Each look that hangs keeps a thread; after so many, what is left waits for one of them.
+MOST_STALLED = 4
 PICKLE = ".pickle"
 # A memory snapshot is written under its final name: it counts when it has not changed for so long, or its process has ended.
 SETTLED_S = 1.0
@@ -39,39 +42,12 @@ SETTLED_S = 1.0
 _CLOCK_TICK_NS = 10_000_000
 
 
-class _Watched:
-    """One capture that is looked after."""
-
-    def __init__(self, capture_id: str, host_pid: int, uid: int, paths: Sequence[str]) -> None:
-        self.id = capture_id
-        self.host_pid = host_pid
-        self.uid = uid
-        self.paths = tuple(paths)
-        self.root: PinnedRoot | None = None
-        # Why nothing can be seen ("": it can), and what was told of that.
-        self.unseen = ""
-        self.told_unseen = ""
-        self.begun_ns = time.time_ns()
-        # What had the names before the capture began, by name.
-        self.stale: dict[str, Identity] | None = None
-        self.temporary_bytes = -1
-        # A memory snapshot gets its final name before it is whole: what was seen of it, and since when.
-        self.settling: tuple[Identity, float] | None = None
-        self.path = ""
-        self.host_path = ""
-        self.found: Identity | None = None
-        self.check: CheckProcess | None = None
-        self.last_look = False
-        self.done = False
-        self.checked = False
-
-
 class TraceWatch:
     """Reports what is seen to `on_observation(capture_id, observation)`, on `loop`.
 
     The thread runs only while a capture is watched. A file counts from when it has its final name (libkineto renames it when it is whole)
-    and is not the one that had that name before; it is then checked by a child process. A disk that hangs holds up this thread alone:
-    `stalled` says so.
+    and is not the one that had that name before; it is then checked by a child process. A disk that hangs costs a thread and the captures
+    on it: another thread goes on with the rest, and `stalled` says so.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_observation: Callable[[str, Observation], None]) -> None:
@@ -81,9 +57,11 @@ class TraceWatch:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._roots = PinnedRoots()
-        self._watched: dict[str, _Watched] = {}
-        self._looking: _Watched | None = None
-        self._looking_since = 0.0
+        self._watched: dict[str, WatchedCapture] = {}
+        # What the thread looks at, and with it what threads that hang look at.
+        self._looking: WatchedCapture | None = None
+        self._looks: set[WatchedCapture] = set()
+        self._stall_timer: asyncio.TimerHandle | None = None
         self._checks: Counter[int] = Counter()
         # Checks that nobody waits for any more; the thread sees their processes to the end.
         self._ending: list[CheckProcess] = []
@@ -96,13 +74,15 @@ class TraceWatch:
         `uid` is who took the config: only files of that user count, or of anybody when it is 0.
         """
         self.forget(capture_id)
-        watched = _Watched(capture_id, host_pid, uid, candidate_paths)
+        watched = WatchedCapture(capture_id, host_pid, uid, candidate_paths)
         with self._lock:
             self._pin(watched)
             self._watched[capture_id] = watched
             self._start()
+        if self._stall_timer is None:
+            self._stall_timer = self._loop.call_later(STALLED_S, self._look_for_stall)
 
-    def _pin(self, watched: _Watched) -> None:
+    def _pin(self, watched: WatchedCapture) -> None:
         """Hold the root of its process; under the lock."""
         try:
             watched.root = self._roots.pin(watched.host_pid)
@@ -124,25 +104,49 @@ class TraceWatch:
         """End; an unknown id is ignored."""
         with self._lock:
             watched = self._watched.pop(capture_id, None)
-            # While the thread looks after it, the thread ends it.
-            if watched and watched is not self._looking:
+            # While a thread looks after it, that thread ends it.
+            if watched and watched.looked_since is None:
                 self._end(watched)
 
     def close(self) -> None:
         """Forget all."""
         for capture_id in list(self._watched):
             self.forget(capture_id)
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
         self._wake.set()
 
     @property
     def stalled(self) -> str:
-        """A sentence when the thread has been stuck on one capture for more than 5 s, else ""."""
+        """A sentence when a thread has been stuck on a capture for more than 5 s, else ""."""
         with self._lock:
-            looking = self._looking
-            stuck_s = time.monotonic() - self._looking_since
-        if looking is None or stuck_s < STALLED_S:
+            stuck = self._stuck()
+        if not stuck:
             return ""
-        return f"trace files are not being followed: {looking.paths[0]} of process {looking.host_pid} has not answered for {stuck_s:.0f} s"
+        longest_s, watched = max(stuck, key=lambda one: one[0])
+        more = f" (and {len(stuck) - 1} more)" if len(stuck) > 1 else ""
+        return (
+            f"trace files are not being followed: {watched.paths[0]} of process {watched.host_pid} has not answered "
+            f"for {longest_s:.0f} s{more}"
+        )
+
+    def _stuck(self) -> list[tuple[float, WatchedCapture]]:
+        """Looks that do not return, with their age in s; under the lock."""
+        now = time.monotonic()
+        looks = ((now - one.looked_since, one) for one in self._looks if one.looked_since is not None)
+        return [look for look in looks if look[0] >= STALLED_S]
+
+    def _look_for_stall(self) -> None:
+        """Let another thread go on where one hangs."""
+        self._stall_timer = None
+        with self._lock:
+            stuck = self._stuck()
+            if self._looking in [one for _, one in stuck] and len(stuck) <= MOST_STALLED:
+                self._thread = None
+                self._start()
+            going_on = any(not watched.done for watched in self._watched.values())
+        if going_on:
+            self._stall_timer = self._loop.call_later(STALLED_S, self._look_for_stall)
 
     def _start(self) -> None:
         if self._thread is None:
@@ -177,25 +181,37 @@ class TraceWatch:
     # --- the thread ----------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        me = threading.current_thread()
         while True:
             self._wake.clear()
             began = time.monotonic()
             with self._lock:
-                active = [watched for watched in self._watched.values() if not watched.done]
+                if self._thread is not me:
+                    self._start()  # it hung, and another took its place: that one may have ended since
+                    return
+                # Ours is not among these looks: they hang in other threads, and their directories would take us as well.
+                dead = {one.place for one in self._looks}
+                waiting = [one for one in self._watched.values() if not one.done and one.looked_since is None]
+                active = [one for one in waiting if one.place not in dead]
                 self._ending = [check for check in self._ending if not check.is_reaped]
-                if not active and not self._ending:
+                if not waiting and not self._ending:
                     self._thread = None
                     return
             for watched in active:
                 self._look_after(watched)
             self._wake.wait(max(INTERVAL_S, (time.monotonic() - began) * _IDLE_SHARE))
 
-    def _look_after(self, watched: _Watched) -> None:
+    def _look_after(self, watched: WatchedCapture) -> None:
         with self._lock:
-            if self._watched.get(watched.id) is not watched:
+            if (
+                self._watched.get(watched.id) is not watched
+                or watched.looked_since is not None
+                or self._thread is not threading.current_thread()
+            ):
                 return
             self._looking = watched
-            self._looking_since = time.monotonic()
+            self._looks.add(watched)
+            watched.looked_since = time.monotonic()
         try:
             if watched.found is None:
                 self._look(watched)
@@ -207,11 +223,14 @@ class TraceWatch:
             )
         finally:
             with self._lock:
-                self._looking = None
+                if self._looking is watched:
+                    self._looking = None
+                self._looks.discard(watched)
+                watched.looked_since = None
                 if self._watched.get(watched.id) is not watched:
                     self._end(watched)
 
-    def _look(self, watched: _Watched) -> None:
+    def _look(self, watched: WatchedCapture) -> None:
         last = watched.last_look  # before looking: a file that comes after it is not missed
         if watched.root is not None:
             watched.unseen = ""
@@ -232,7 +251,7 @@ class TraceWatch:
             watched.done = True
             self._report(watched, NothingThere())
 
-    def _look_for_final(self, watched: _Watched, stale: dict[str, Identity], last: bool) -> bool:
+    def _look_for_final(self, watched: WatchedCapture, stale: dict[str, Identity], last: bool) -> bool:
         for path in watched.paths:
             info = self._info(watched, path)
             if (
@@ -245,7 +264,7 @@ class TraceWatch:
         self._look_for_temporary(watched)
         return False
 
-    def _is_settled(self, watched: _Watched, path: str, info: os.stat_result, last: bool) -> bool:
+    def _is_settled(self, watched: WatchedCapture, path: str, info: os.stat_result, last: bool) -> bool:
         if last or not path.endswith(PICKLE):
             return True
         now, seen = time.monotonic(), Identity.of(info)
@@ -255,14 +274,14 @@ class TraceWatch:
         return now - watched.settling[1] >= SETTLED_S
 
     @staticmethod
-    def _info(watched: _Watched, path: str) -> os.stat_result | None:
+    def _info(watched: WatchedCapture, path: str) -> os.stat_result | None:
         try:
             return watched.root.look(path) if watched.root else None
         except OSError as error:
             watched.unseen = why_unseen(error)
             return None
 
-    def _stale(self, watched: _Watched) -> dict[str, Identity]:
+    def _stale(self, watched: WatchedCapture) -> dict[str, Identity]:
         """What already has one of the names. At a first look that comes late only what has not changed since the begin."""
         prompt = time.time_ns() - watched.begun_ns < _PROMPT_NS
         stale: dict[str, Identity] = {}
@@ -272,7 +291,7 @@ class TraceWatch:
                 stale[path] = Identity.of(info)
         return stale
 
-    def _look_for_temporary(self, watched: _Watched) -> None:
+    def _look_for_temporary(self, watched: WatchedCapture) -> None:
         assert watched.stale is not None
         for path in watched.paths:
             info = self._info(watched, path + ".tmp")
@@ -283,7 +302,7 @@ class TraceWatch:
                 self._report(watched, TemporarySeen(info.st_size))
             return
 
-    def _found(self, watched: _Watched, path: str, info: os.stat_result) -> None:
+    def _found(self, watched: WatchedCapture, path: str, info: os.stat_result) -> None:
         assert watched.root is not None
         watched.path = path
         if reason := refusal(info, watched.uid):
@@ -293,7 +312,7 @@ class TraceWatch:
         watched.host_path = watched.root.host_path(watched.host_pid, path, watched.found)
         self._report(watched, FinalSeen(path, watched.host_path, info.st_size))
 
-    def _check(self, watched: _Watched) -> None:
+    def _check(self, watched: WatchedCapture) -> None:
         try:
             if watched.check is None:
                 if self._checks[watched.uid] < MOST_CHECKS and self._checks.total() < MOST_CHECKS_IN_ALL:
@@ -319,7 +338,7 @@ class TraceWatch:
                 watched.checked = watched.done = True
                 self._report(watched, Checked(file, watched.path, watched.host_path))
 
-    def _start_check(self, watched: _Watched) -> CheckProcess:
+    def _start_check(self, watched: WatchedCapture) -> CheckProcess:
         assert watched.root is not None
         fd = open_beneath(watched.root.fd, watched.path, os.O_RDONLY)
         try:
@@ -332,7 +351,7 @@ class TraceWatch:
         finally:
             os.close(fd)
 
-    def _over(self, watched: _Watched) -> None:
+    def _over(self, watched: WatchedCapture) -> None:
         """The check of a capture has an answer, or nobody wants it any more; under the lock."""
         if (check := watched.check) is not None:
             watched.check = None
@@ -343,26 +362,26 @@ class TraceWatch:
                 check.abandon()
                 self._ending.append(check)
 
-    def _refuse(self, watched: _Watched, path: str, reason: str) -> None:
+    def _refuse(self, watched: WatchedCapture, path: str, reason: str) -> None:
         watched.done = True
         self._report(watched, Invalid(path, reason))
 
-    def _end(self, watched: _Watched) -> None:
+    def _end(self, watched: WatchedCapture) -> None:
         """Let go of all that a capture holds; under the lock."""
         self._over(watched)
         self._release_root(watched)
 
-    def _release_root(self, watched: _Watched) -> None:
+    def _release_root(self, watched: WatchedCapture) -> None:
         if watched.root is not None:
             self._roots.release(watched.root)
             watched.root = None
 
-    def _report(self, watched: _Watched, observation: Observation) -> None:
+    def _report(self, watched: WatchedCapture, observation: Observation) -> None:
         # The loop is closed when the daemon has stopped: nobody wants to know any more.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._deliver, watched.id, watched, observation)
 
-    def _deliver(self, capture_id: str, watched: _Watched, observation: Observation) -> None:
+    def _deliver(self, capture_id: str, watched: WatchedCapture, observation: Observation) -> None:
         # On the loop: what was forgotten meanwhile is not reported.
         if self._watched.get(capture_id) is watched:
             self._on_observation(capture_id, observation)

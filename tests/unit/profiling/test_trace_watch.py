@@ -511,6 +511,40 @@ def test_a_disk_that_hangs_is_said_and_holds_up_no_caller(tmp_path: Path, monkey
     run(body)
 
 
+def test_captures_on_a_dead_disk_hold_up_no_other_and_cost_one_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    look = PinnedRoot.look
+
+    def look_or_hang(self: PinnedRoot, path: str) -> os.stat_result | None:
+        if path.startswith("/dead/"):
+            release.wait(DEADLINE_S)
+            return None
+        return look(self, path)
+
+    monkeypatch.setattr(PinnedRoot, "look", look_or_hang)
+    monkeypatch.setattr(trace_watch, "STALLED_S", 0.05)
+
+    async def body(here: Session) -> None:
+        for rank in range(8):
+            here.watch.watch(str(rank), os.getpid(), os.getuid(), (f"/dead/t_{rank}.json",))
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(tmp_path / "t.json"),))
+        async with asyncio.timeout(DEADLINE_S):
+            while here.watch._watched["c"].stale is None:
+                await asyncio.sleep(0.01)
+        publish(tmp_path / "t.json", WHOLE)
+        await here.next(Checked)
+        assert sum(thread.name == "trace-watch" for thread in threading.enumerate()) <= 2
+        assert "/dead/t_0.json" in here.watch.stalled
+        here.watch.look_last("7")
+        release.set()
+        await here.next(NothingThere, "7")
+        assert here.watch.stalled == ""
+
+    run(body)
+
+
 def test_an_error_that_nobody_foresaw_ends_one_capture_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     look = PinnedRoot.look
 
