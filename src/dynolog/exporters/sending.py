@@ -87,6 +87,7 @@ class NetworkExporter:
         # Set when there may be something new to do: a payload, or the end.
         self._changed = threading.Event()
         self._ending = threading.Event()
+        self._is_hurried = False
         self._complete = False
         self._end_ns: int | None = None
         self._thread: threading.Thread | None = None
@@ -217,13 +218,14 @@ class NetworkExporter:
         _log.warning("exporter %s (%s): %s; tried again in %.1f s", self._name, self.destination, reason, delay_s)
 
     def _wait(self, delay_s: float) -> None:
-        """Wait for the next attempt. The end of the daemon cuts the first wait short and bounds the others."""
-        if self._ending.is_set():
+        """Wait for the next attempt. The end of the daemon cuts the wait that it falls into short, and bounds those after it."""
+        if self._is_hurried:
             time.sleep(min(delay_s, self._rest_s()))
             return
         left_s = delay_s
         while left_s > 0:
             if self._ending.wait(min(left_s, _SYNC_EVERY_S)):
+                self._is_hurried = True
                 self._backoff.reset()
                 return
             self._outbox.sync()
