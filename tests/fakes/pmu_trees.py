@@ -99,16 +99,25 @@ class PmuTree:
         self.write("sys/kernel/tracing/events/sched/sched_wakeup/id", "318")
         self.write("proc/sys/kernel/perf_event_paranoid", "2")
 
-    def cpuinfo(self, **fields: str) -> None:
+    def intel_or_amd(self, vendor: str, family: int, model: int) -> None:
         """The first processor of /proc/cpuinfo."""
-        self.write("proc/cpuinfo", "".join(f"{key.replace('_', ' ')}\t: {value}\n" for key, value in fields.items()))
+        self.write(
+            "proc/cpuinfo",
+            f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\nmodel name\t: x",
+        )
+
+    def arm(self, implementer: str, part: str) -> None:
+        """The first processor of /proc/cpuinfo."""
+        self.write(
+            "proc/cpuinfo", f"processor\t: 0\nCPU implementer\t: {implementer}\nCPU architecture: 8\nCPU part\t: {part}"
+        )
 
 
 def sapphire_rapids(root: Path) -> PmuTree:
     """Two sockets of 56 cores, SMT: CPUs 0-111 and 112-223 are the siblings; eight memory controllers a socket."""
     tree = PmuTree(root)
     tree.every_kernel_has("0-223")
-    tree.cpuinfo(vendor_id="GenuineIntel", cpu_family="6", model="143", stepping="8")
+    tree.intel_or_amd("GenuineIntel", 6, 143)
     tree.pmu("cpu", 4, _INTEL_CORE, _INTEL_EVENTS | _TOPDOWN)
     tree.write(f"{DEVICES}/cpu/caps/max_precise", "3")
     uncore = {
@@ -133,7 +142,7 @@ def hybrid_client(root: Path) -> PmuTree:
     """Eight performance cores with SMT (CPUs 0-15) and eight efficient ones (16-23); free-running memory counters."""
     tree = PmuTree(root)
     tree.every_kernel_has("0-23")
-    tree.cpuinfo(vendor_id="GenuineIntel", cpu_family="6", model="151", stepping="2")
+    tree.intel_or_amd("GenuineIntel", 6, 151)
     tree.pmu("cpu_core", 4, _INTEL_CORE, _INTEL_EVENTS | _TOPDOWN, cpus="0-15")
     atom = {name: text for name, text in _INTEL_EVENTS.items() if name != "mem-loads"} | {
         "mem-loads": "event=0xd0,umask=0x5,ldlat=3",
@@ -168,7 +177,7 @@ def zen4(root: Path) -> PmuTree:
     """Two sockets of 96 cores; twelve memory channels each, read through the channel's own PMU."""
     tree = PmuTree(root)
     tree.every_kernel_has("0-383")
-    tree.cpuinfo(vendor_id="AuthenticAMD", cpu_family="25", model="17", stepping="1")
+    tree.intel_or_amd("AuthenticAMD", 25, 17)
     core = {
         "event": "config:0-7,32-35",
         "umask": "config:8-15",
@@ -237,7 +246,7 @@ def grace(root: Path) -> PmuTree:
     """NVIDIA Grace: 72 Neoverse V2 cores and the scalable coherency fabric's PMU."""
     tree = PmuTree(root)
     tree.every_kernel_has("0-71")
-    tree.cpuinfo(CPU_implementer="0x41", CPU_architecture="8", CPU_variant="0x0", CPU_part="0xd4f", CPU_revision="0")
+    tree.arm("0x41", "0xd4f")
     tree.pmu("armv8_pmuv3_0", 10, _ARM_CORE, _ARM_EVENTS, cpus="0-71")
     tree.write(f"{DEVICES}/armv8_pmuv3_0/caps/slots", "0x00000008")
     fabric = {
@@ -265,7 +274,7 @@ def odd(root: Path) -> PmuTree:
     """A machine with everything that has gone wrong: E09, E10."""
     tree = PmuTree(root)
     tree.every_kernel_has("0-3")
-    tree.cpuinfo(CPU_implementer="0x99", CPU_architecture="8", CPU_variant="0x1", CPU_part="0x123", CPU_revision="7")
+    tree.arm("0x99", "0x123")
     tree.pmu("armv8_pmuv3_0", 8, _ARM_CORE, {"cpu_cycles": "event=0x0011", "inst_retired": "event=0x0008"}, cpus="0-3")
     tree.pmu("uncore_empty", 40, {"event": "config:0-7"}, {"reads": "event=0x04"}, cpumask="")
     tree.pmu("no_type", "", {"event": "config:0-7"})
