@@ -90,6 +90,8 @@ def test_every_record_reaches_every_destination_once(tmp_path: Path) -> None:
             f"--remote_write_url=http://127.0.0.1:{writes.port}/write",
             "--use_otlp",
             f"--otlp_endpoint=http://127.0.0.1:{otlp_server.port}",
+            "--use_otel",
+            f"--otel_endpoint=http://127.0.0.1:{otlp_server.port}",
             "--use_prometheus",
             "--prometheus_port=0",
         )
@@ -103,7 +105,7 @@ def test_every_record_reaches_every_destination_once(tmp_path: Path) -> None:
         statsd.wait_until(lambda: sum(line.startswith("dynolog.uptime:") for line in statsd.lines) >= len(times))
 
     assert {name for name, one in exporters.items() if one.get("dropped", 0)} == set()
-    assert len(exporters) == 10
+    assert len(exporters) == 11
     assert len(set(times)) == len(times) >= RECORDS
     millis = [one // 10**6 for one in times]
     seconds = [one // 10**9 for one in times]
@@ -125,6 +127,15 @@ def test_every_record_reaches_every_destination_once(tmp_path: Path) -> None:
     written = [read_request(request.raw) for request in writes.requests]
     assert [samples[0].timestamp_ms for samples in written] == millis
     assert otlp_times(otlp.metrics) == Counter(times)
+    as_logs = [
+        entry.time_unix_nano
+        for request in otlp.logs
+        for resource in request.resource_logs
+        for scope in resource.scope_logs
+        for entry in scope.log_records
+    ]
+    assert set(as_logs) == set(times)
+    assert len(set(Counter(as_logs).values())) == 1, "as many entries for each record as it has devices"
     otlp.check()
     # A scrape gives the latest record; its time is one of the others'.
     (scraped,) = re.findall(r'^dynolog_source_last_report_timestamp_seconds\{[^}]*source="kernel"\} (\S+)', page, re.M)
