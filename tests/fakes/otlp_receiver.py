@@ -118,11 +118,13 @@ class GrpcServer:
         self.receiver = receiver
         self.answers: list[GrpcAnswer] = []
         self.calls = 0
+        self.peers: list[str] = []
         self.port = 0
 
     def export(self, signal: str) -> Callable[[bytes, Any], bytes]:
         def handle(body: bytes, context: Any) -> bytes:
             self.calls += 1
+            self.peers.append(context.peer())
             if self.answers:
                 return self.answers.pop(0)(context)
             headers = {key: str(value) for key, value in context.invocation_metadata()}
@@ -134,7 +136,7 @@ class GrpcServer:
 
 @contextmanager
 def otlp_grpc(
-    credentials: grpc.ServerCredentials | None = None, host: str = "localhost"
+    credentials: grpc.ServerCredentials | None = None, host: str = "localhost", port: int = 0
 ) -> Iterator[tuple[OtlpReceiver, GrpcServer]]:
     """A receiver over gRPC."""
     receiver = OtlpReceiver()
@@ -145,9 +147,9 @@ def otlp_grpc(
         name = f"opentelemetry.proto.collector.{service}"
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, {"Export": handler}),))
     if credentials is None:
-        scripted.port = server.add_insecure_port(f"{host}:0")
+        scripted.port = server.add_insecure_port(f"{host}:{port}")
     else:
-        scripted.port = server.add_secure_port(f"{host}:0", credentials)
+        scripted.port = server.add_secure_port(f"{host}:{port}", credentials)
     server.start()
     try:
         yield receiver, scripted

@@ -2,6 +2,7 @@
 
 import datetime
 import gzip
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -185,6 +186,34 @@ def test_a_server_that_does_not_answer_costs_no_more_than_the_timeout(plain: tup
     assert isinstance(found, RetryLater)
     assert found.reason.startswith("DEADLINE_EXCEEDED")
     assert time.monotonic() - started_s < 5
+
+
+def test_a_server_that_comes_back_gets_the_next_attempt_at_once() -> None:
+    """A channel of gRPC itself waits longer and longer before it connects again, up to two minutes."""
+    with otlp_grpc() as (_, server):
+        port = server.port
+    transport = GrpcTransport(settings(port), "metrics")
+    for _ in range(3):
+        assert isinstance(transport.send(PAYLOAD), RetryLater)
+    with otlp_grpc(port=port):
+        assert transport.send(PAYLOAD) == Delivered()
+    transport.close()
+
+
+def test_no_channel_stays_open_while_nothing_is_sent(plain: tuple[OtlpReceiver, GrpcServer]) -> None:
+    """It would wake the daemon 12 times a second."""
+    server = plain[1]
+    transport = GrpcTransport(settings(server.port), "metrics")
+    is_open = []
+    for pause_s in (0, 60, 1, 1, 60):
+        if transport._sent_s is not None:
+            transport._sent_s -= pause_s
+        assert transport.send(PAYLOAD) == Delivered()
+        is_open.append(transport._channel is not None)
+    transport.close()
+    assert is_open == [False, False, True, True, False]
+    peers = server.peers
+    assert [one == before for before, one in itertools.pairwise(peers)] == [False, False, True, True]
 
 
 def test_closing_ends_a_call_that_is_under_way(plain: tuple[OtlpReceiver, GrpcServer]) -> None:
