@@ -12,8 +12,10 @@ from dynolog.sources.process import ProcessFacts, ProcessStat
 # A look takes well under a millisecond; one that has not returned by now hangs on a lock of that process.
 STALL_S = 2.0
 _STALL_NS = int(STALL_S * 1e9)
-# Looks that hang cost a thread each until they return; after that many, details of new trainers must wait.
-_MOST_STALLED = 4
+# Looks that hang cost a thread each until they return; after that many, details of new trainers must wait. A process can make looks at
+# it hang for as long as it likes (its arguments on a file system of its own), so one user may not have all of them.
+_MOST_STALLED = 12
+MOST_STALLED_OF_USER = 4
 _LONGEST_QUEUE = 16384
 
 
@@ -36,10 +38,11 @@ class Facts(Protocol):
 class _Worker:
     """One thread, and what it is reading since when (monotonic ns); `pid` 0 while it reads nothing."""
 
-    __slots__ = ("abandoned", "pid", "serial", "since_ns")
+    __slots__ = ("abandoned", "pid", "serial", "since_ns", "uid")
 
     def __init__(self) -> None:
         self.serial = 0
+        self.uid = 0
         self.pid = 0
         self.since_ns = 0
         self.abandoned = False
@@ -62,7 +65,7 @@ class Inspector:
         self._reader = reader
         self._clock = clock
         self._on_facts = on_facts
-        self._queue: deque[tuple[int, int]] = deque()
+        self._queue: deque[tuple[int, int, int]] = deque()
         self._results: deque[tuple[int, ProcessFacts | None]] = deque()
         self._wake = threading.Condition()
         self._worker: _Worker | None = None
@@ -73,18 +76,26 @@ class Inspector:
         self._draining = False
         self._closed = False
         self.dropped = 0
+        self.left_out = 0
         self.failures = 0
 
-    def ask(self, serial: int, pid: int) -> None:
-        """Have a look at `pid` soon. Never waits; when the queue is full the details of this one stay unknown, and it is counted."""
+    def ask(self, serial: int, pid: int, uid: int) -> None:
+        """Have a look soon at `pid`, a process of user `uid`. Never waits.
+
+        When the queue is full, or too many looks at processes of that user hang, the details of this one stay unknown, and it is counted.
+        """
         if self._closed or serial in self._outstanding or any(worker.serial == serial for worker in self._stalled):
             return
         if len(self._queue) >= _LONGEST_QUEUE:
             self.dropped += 1
             return
+        if self._hangs(uid):
+            self.left_out += 1
+            self._loop.call_soon(self._on_facts, serial, None)
+            return
         self._outstanding.add(serial)
         with self._wake:
-            self._queue.append((serial, pid))
+            self._queue.append((serial, pid, uid))
             self._wake.notify()
         if self._worker is None:
             self._start_worker()
@@ -112,6 +123,8 @@ class Inspector:
             for worker in self._stalled
             if worker.pid
         ]
+        if self.left_out:
+            said.append(f"details of {self.left_out} trainers were not read: looks at others of the same user hang")
         if self.dropped:
             said.append(f"details of {self.dropped} trainers were not read: too many registered at once")
         return tuple(said)
@@ -138,8 +151,8 @@ class Inspector:
                     self._wake.wait()
                 if worker.abandoned:
                     return
-                serial, pid = self._queue.popleft()
-            worker.serial = serial
+                serial, pid, uid = self._queue.popleft()
+            worker.serial, worker.uid = serial, uid
             worker.since_ns = self._clock.monotonic_ns()
             worker.pid = pid
             facts = self._look(pid)
@@ -183,8 +196,24 @@ class Inspector:
         self._stalled.append(worker)
         self._outstanding.discard(worker.serial)
         self._on_facts(worker.serial, None)  # nobody shall wait for it; what it finds in the end is still taken
+        if self._hangs(worker.uid):
+            self._leave_out(worker.uid)
         self._start_worker()
         self._wake_waiters()
+
+    def _hangs(self, uid: int) -> bool:
+        """Whether as many looks at processes of this user hang as may."""
+        return sum(worker.uid == uid and worker.pid != 0 for worker in self._stalled) >= MOST_STALLED_OF_USER
+
+    def _leave_out(self, uid: int) -> None:
+        """Look at no more processes of this user."""
+        with self._wake:
+            left_out = [serial for serial, _, of_uid in self._queue if of_uid == uid]
+            self._queue = deque(entry for entry in self._queue if entry[2] != uid)
+        self.left_out += len(left_out)
+        for serial in left_out:
+            self._outstanding.discard(serial)
+            self._on_facts(serial, None)
 
     def look_for_stall(self) -> None:
         """Go on without a look that hangs. Called every 2 s while there is one to wait for."""

@@ -175,7 +175,7 @@ class Registry:
             if not self._watch(trainer):
                 return None
             self._verified[peer.pid] = trainer
-            self.inspector.ask(trainer.serial, peer.pid)
+            self.inspector.ask(trainer.serial, peer.pid, peer.uid)
         else:
             trainer.inspected = True
             key = (sender.address, sender.net_namespace, pid, peer.uid)

@@ -140,7 +140,7 @@ class TraceService:
         inspector = self.desk.registry.inspector
         verified = [trainer for trainer in trainers if trainer.verified]
         for trainer in verified:
-            inspector.ask(trainer.serial, trainer.host_pid)
+            inspector.ask(trainer.serial, trainer.host_pid, trainer.uid)
         await inspector.wait({trainer.serial for trainer in verified}, _LOOK_S)
 
     async def _no_match(

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from dynolog.profiling.inspector import STALL_S
+from dynolog.profiling.inspector import MOST_STALLED_OF_USER, STALL_S
 from dynolog.profiling.registry import SILENT_S
 from fakes.profiling import FakeRoom, facts
 
@@ -178,13 +178,47 @@ def test_a_look_that_hangs_costs_only_the_details_of_that_process(room: FakeRoom
     assert any("/proc/500" in notice for notice in room.desk.registry.notices)
     # Nobody waits for it, and it is not looked at again as long as it hangs.
     inspector = room.desk.registry.inspector
-    inspector.ask(first.serial, 500)
+    inspector.ask(first.serial, 500, 0)
     room.loop.run_until_complete(asyncio.wait_for(inspector.wait({first.serial}, 60), 5))
     held.set()
     room.loop.run_until_complete(room.desk.registry.inspector.wait((), 0))
     while first.details is None:
         room.loop.run_until_complete(_turn())
     assert room.desk.registry.notices == ()
+
+
+def test_a_user_whose_processes_hang_takes_the_looks_of_no_other(room: FakeRoom) -> None:
+    """A process can put its arguments where reading them never returns, and have as many children as it likes."""
+    hanging = range(600, 600 + 2 * MOST_STALLED_OF_USER)
+    held = threading.Event()
+    reading: set[int] = set()
+    changed = threading.Condition()
+
+    def hang(pid: int) -> None:
+        if pid in hanging:
+            with changed:
+                reading.add(pid)
+                changed.notify_all()
+            held.wait(10)
+
+    room.reader.hang = hang
+    room.reader.processes = {pid: facts(pid) for pid in (*hanging, 500)}
+    inspector = room.desk.registry.inspector
+    for pid in hanging:
+        room.poll(pid, uid=1000)
+    room.poll(500, uid=2000)
+    for count in range(1, MOST_STALLED_OF_USER + 1):
+        with changed:
+            assert changed.wait_for(lambda count=count: len(reading) == count, 5)  # type: ignore[misc]
+        room.clock.pass_s(STALL_S)
+        inspector.look_for_stall()
+    room.settle()
+    honest = next(trainer for trainer in room.desk.registry if trainer.host_pid == 500)
+    assert honest.details is not None
+    assert len(reading) == MOST_STALLED_OF_USER
+    assert all(trainer.inspected for trainer in room.desk.registry), "nobody waits for the others"
+    assert any("of the same user hang" in notice for notice in room.desk.registry.notices)
+    held.set()
 
 
 async def _turn() -> None:
