@@ -58,8 +58,9 @@ class HttpTransport:
     """POSTs each payload to `url` (to `url` + `payload.kind` when that starts with a slash), over one connection that is kept.
 
     `headers` go with every request; their values are never shown, nor are `secrets`, nor the user and password of `url`, which become
-    the Authorization header. `on_success` reads the answer to a request that was taken (partial success). Redirects are not followed:
-    the headers are meant for this destination. After a failure the connection is made anew, with the files of `tls` read again.
+    the Authorization header. `on_success` reads the answer to a request that was taken (partial success); `explain` finds the words in
+    one to a request that was not, where they are no plain text. Redirects are not followed: the headers are meant for this destination.
+    After a failure the connection is made anew, with the files of `tls` read again.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class HttpTransport:
         tls: TlsFiles | None = None,
         secrets: tuple[str, ...] = (),
         on_success: Callable[[HttpAnswer], Verdict] = _taken,
+        explain: Callable[[HttpAnswer], str] | None = None,
     ) -> None:
         """Raises FlagError for a URL, header or file that cannot be used, and when urllib3 is not installed."""
         _need_urllib3()
@@ -86,6 +88,7 @@ class HttpTransport:
         self._headers = {"User-Agent": f"dynolog/{__version__}", **given}
         self._secrets = [word for word in (*given.values(), *_passwords(user), *secrets) if len(word) >= _LEAST_SECRET]
         self._on_success = on_success
+        self._explain = explain
         self._pool: HTTPConnectionPool | None = None
         # The one that was made last, to be cut from another thread: urllib3's, which holds a socket while it is open.
         self._connection: Any = None
@@ -142,7 +145,10 @@ class HttpTransport:
         content_type = response.headers.get("Content-Type", "")
         if status in _TAKEN:
             return self._on_success(HttpAnswer(status, content_type, body))
-        said = self._hidden(f"HTTP {status} {response.reason or ''}".rstrip() + _shown(content_type, body))
+        shown = _shown(content_type, body)
+        if self._explain is not None and (words := self._explain(HttpAnswer(status, content_type, body))):
+            shown = _shown("text/plain", words.encode("utf-8", "replace"))
+        said = self._hidden(f"HTTP {status} {response.reason or ''}".rstrip() + shown)
         if status in _RETRIED:
             headers = response.headers
             after_s = retry_after_s(headers.get("Retry-After"), headers.get("Date"), time.time())

@@ -35,6 +35,21 @@ def http_verdict(answer: HttpAnswer, signal: str) -> Verdict:
     return protobuf_verdict(answer.body, signal)
 
 
+def refusal(answer: HttpAnswer) -> str:
+    """Why a request was refused, where the answer is the google.rpc.Status that the specification asks for; else ""."""
+    if answer.content_type.partition(";")[0].strip().lower() != "application/x-protobuf":
+        return ""
+    found = messages()
+    # The same fields as a Status has, a number and a text, and it is among the classes of the extra.
+    status = found.metrics_service.ExportMetricsPartialSuccess()
+    try:
+        status.ParseFromString(answer.body)
+    except found.DecodeError:
+        return ""
+    words: str = status.error_message
+    return words
+
+
 def protobuf_verdict(body: bytes, signal: str) -> Verdict:
     """The meaning of an Export...ServiceResponse."""
     found = messages()

@@ -86,7 +86,7 @@ def transport(how: OtlpSettings, signal: str) -> Transport:
 
         return GrpcTransport(how, signal)
     from dynolog.exporters.http_transport import HttpTransport  # noqa: PLC0415
-    from dynolog.exporters.otlp_answers import http_verdict  # noqa: PLC0415
+    from dynolog.exporters.otlp_answers import http_verdict, refusal  # noqa: PLC0415
 
     return HttpTransport(
         how.endpoint.address,
@@ -94,6 +94,7 @@ def transport(how: OtlpSettings, signal: str) -> Transport:
         timeout_s=how.timeout_s,
         tls=how.tls,
         on_success=lambda answer: http_verdict(answer, signal),
+        explain=refusal,
     )
 
 

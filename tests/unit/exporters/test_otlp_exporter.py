@@ -4,6 +4,7 @@ import datetime
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import format_datetime
@@ -13,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import trustme
+from google.rpc import status_pb2
 
 from dynolog.exporters.otlp_exporters import logs_exporter, metrics_exporter
 from dynolog.exporters.sending import NetworkExporter
@@ -77,6 +79,14 @@ def seconds_taken(receiver: OtlpReceiver) -> list[int]:
     ]
 
 
+def eventually(ask: Callable[[], object]) -> None:
+    """Until the answer is true: counters of another thread have no event to wait for."""
+    deadline_s = time.monotonic() + 10
+    while not ask():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
 def reset(handler: BaseHTTPRequestHandler) -> None:
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.connection.close()
@@ -131,6 +141,17 @@ def test_what_will_not_pass_is_dropped_and_counted_and_the_next_is_sent(setting:
         assert len(server.requests) == 2
         assert sender.progress().dropped_by == {"refused": 1}
     receiver.check()
+
+
+def test_why_a_request_was_refused_is_said_without_secrets(setting: Setting) -> None:
+    """The specification's answer to bad data is a Status message."""
+    server = setting[1]
+    said = status_pb2.Status(code=3, message="S3CRET may not send\nthat").SerializeToString()
+    server.answers = [answer(400, said, Content_Type="application/x-protobuf")]
+    with exporter(otlp_endpoint=endpoint(server), otlp_headers="authorization=S3CRET") as sender:
+        sender.export([record(1)])
+        eventually(lambda: sender.progress().error)
+        assert sender.progress().error == "HTTP 400 Bad Request: *** may not send that"
 
 
 def test_a_web_page_instead_of_a_receivers_answer_is_counted_as_lost(setting: Setting) -> None:
@@ -278,9 +299,7 @@ def test_a_server_whose_certificate_expired_gets_nothing_and_the_records_wait(tm
         ) as sender,
     ):
         sender.export([record(1)])
-        deadline = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=10)
-        while sender.progress().retries == 0 and datetime.datetime.now(datetime.UTC) < deadline:
-            server.stopping.wait(0.02)
+        eventually(lambda: sender.progress().retries)
         progress = sender.progress()
         assert (progress.state, progress.queued, progress.dropped_by) == (ExporterState.RETRYING, 1, {})
         assert "expired" in progress.error
