@@ -10,7 +10,6 @@ import fcntl
 import logging
 import os
 import re
-import secrets
 from collections import deque
 
 from dynolog.exporters.payload import Payload
@@ -205,7 +204,7 @@ class Spool:
         if segment is not None:
             self.sync()
         number = self._segments[-1].number + 1 if self._segments else (segment.number + 1 if segment else 1)
-        segment = Segment(number, secrets.token_bytes(MARKER_BYTES), 0)
+        segment = Segment(number, os.urandom(MARKER_BYTES), 0)
         segment.places = deque()
         self._file(segment, os.O_CREAT | os.O_EXCL)
         self._segments.append(segment)
