@@ -35,7 +35,7 @@ def render_metrics() -> str:
         "CPU or node (docs/recipes.md). With the default, `--prometheus_names=dynolog`, it is the key, with the device as a label.",
     ]
     for spec in COLLECTORS:
-        flags = f"`--[no]enable_{spec.name}_collector`, `--{spec.name}_interval_s`"
+        flags = f"`--[no]{spec.enable_flag}`, `--{spec.interval_flag}`"
         often = f"; at most every {spec.shortest_interval_s:g} s" if spec.shortest_interval_s else ""
         off = "" if spec.on_by_default else "; off by default"
         lines += ["", f"## {spec.name}: {spec.summary}", "", f"From `{spec.needs}`. {flags}{often}{off}.", ""]

@@ -14,6 +14,7 @@ from dynolog.collectors import (
     numa,
     own,
     pcie_aer,
+    perf,
     pressure,
     rapl,
     sensors,
@@ -46,5 +47,6 @@ COLLECTORS: tuple[CollectorSpec, ...] = (
     pcie_aer.SPEC,
     sensors.SPEC,
     rapl.SPEC,
+    perf.SPEC,
     own.SPEC,
 )

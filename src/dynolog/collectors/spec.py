@@ -99,7 +99,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The registration of a collector: the daemon derives its enable flag (`--enable_NAME_collector`) and its interval
     (`--NAME_interval_s`, 0 = the kernel monitor's) from the name, and the catalogue from `metrics`. A source that is slow or
-    slow to change (sensors behind a bus) is never read more often than every `shortest_interval_s`.
+    slow to change (sensors behind a bus) is never read more often than every `shortest_interval_s`. Where the public Dynolog
+    has other names for the two flags, they are `own_enable_flag` and `own_interval_flag`; the derived names then mean the same.
     """
 
     name: str
@@ -110,6 +111,18 @@ class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[Flag, ...] = ()
     on_by_default: bool = True
     shortest_interval_s: float = 0.0
+    own_enable_flag: str = ""
+    own_interval_flag: str = ""
+
+    @property
+    def enable_flag(self) -> str:
+        """The flag that switches the collector."""
+        return self.own_enable_flag or f"enable_{self.name}_collector"
+
+    @property
+    def interval_flag(self) -> str:
+        """The flag that sets its interval."""
+        return self.own_interval_flag or f"{self.name}_interval_s"
 
 
 def counter_delta(before: int | None, after: int | None) -> int | None:

@@ -92,14 +92,16 @@ def collector_flags(spec: CollectorSpec) -> tuple[Flag, ...]:
     """The flags every collector has, and its own."""
     return (
         Flag(
-            name=f"enable_{spec.name}_collector",
+            name=spec.enable_flag,
+            aliases=(f"enable_{spec.name}_collector",) if spec.own_enable_flag else (),
             default=spec.on_by_default,
             help=f"collect: {spec.summary} ({spec.needs})",
             section="collectors",
             live=True,
         ),
         Flag(
-            name=f"{spec.name}_interval_s",
+            name=spec.interval_flag,
+            aliases=(f"{spec.name}_interval_s",) if spec.own_interval_flag else (),
             default=0.0,
             minimum=0.0,
             maximum=86400.0,

@@ -5,7 +5,6 @@ When a part is built, its flags move to where it is registered.
 
 from dynolog.model.flag import Flag, FlagValue
 
-_PMU = "CPU performance counters are not in this version yet"
 _GPU = "GPU metrics are not in this version yet"
 _ATTRIBUTION = "attribution of GPUs to jobs and pods is not in this version yet"
 _TLS = "TLS for RPC is not in this version yet"
@@ -18,8 +17,6 @@ def _flag(name: str, default: FlagValue, what: str, why: str, section: str) -> F
 
 
 NOT_BUILT_FLAGS = (
-    _flag("enable_perf_monitor", False, "CPU performance counters", _PMU, "collectors"),
-    _flag("perf_monitor_reporting_interval_s", 60.0, "seconds between reports of the counters", _PMU, "collectors"),
     _flag("enable_gpu_monitor", False, "GPU metrics", _GPU, "gpu"),
     _flag("dcgm_lib_path", "/lib64/libdcgm.so", "where libdcgm is", _GPU, "gpu"),
     _flag(

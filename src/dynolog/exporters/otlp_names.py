@@ -79,6 +79,17 @@ _INSTANCES: Mapping[Scope, str] = {
     Scope.PCI: "hw.id",
     Scope.COLLECTOR: "dynolog.collector",
     Scope.EXPORTER: "dynolog.exporter",
+    Scope.SOCKET: "cpu.package",
+    Scope.CORE_TYPE: "cpu.core_type",
+    Scope.EVENT: "dynolog.event",
+    Scope.CGROUP: "cgroup.path",
+}
+# Beside the host's metric of the same name: in one metric a sum or mean would count each part twice.
+_BESIDE_THE_HOST = {
+    Scope.CPU: "_cpu",
+    Scope.SOCKET: "_socket",
+    Scope.CORE_TYPE: "_core_type",
+    Scope.CGROUP: "_cgroup",
 }
 # Labels of a record (GPU records have them) that have another name as attributes; "" leaves a label out.
 LABELS: Mapping[str, Mapping[str, str]] = {
@@ -128,9 +139,8 @@ def _dynolog(metric: Metric) -> OtlpName:
         unit, over = "s", 1000
     elif metric.scope is Scope.NODE and name in _CPU_MODES:
         name, instance = f"{name}_node", "cpu.socket"
-    elif metric.scope is Scope.CPU:
-        # Beside the host's metric of the same name: in one metric a sum or mean would count each CPU twice.
-        name = f"{name}_cpu"
+    else:
+        name += _BESIDE_THE_HOST.get(metric.scope, "")
     return OtlpName(name, unit, over=over, attributes=attributes, instance=instance)
 
 

@@ -62,6 +62,10 @@ DYNOLOG_LABELS = {
     Scope.PCI: "pci",
     Scope.COLLECTOR: "collector",
     Scope.EXPORTER: "exporter",
+    Scope.SOCKET: "socket",
+    Scope.CORE_TYPE: "core_type",
+    Scope.EVENT: "event",
+    Scope.CGROUP: "cgroup",
 }
 STANDARD_LABELS = {
     **DYNOLOG_LABELS,
@@ -103,7 +107,22 @@ _WORDS = {
     "fds": "file_descriptors",
 }
 _DIRECTIONS = {"rx": "receive", "tx": "transmit", "rcv": "receive", "xmit": "transmit"}
-_PREFIXES = {Scope.NIC: "network_", Scope.GPU: "gpu_", Scope.RDMA: "rdma_"}
+_PREFIXES = {
+    Scope.NIC: "network_",
+    Scope.GPU: "gpu_",
+    Scope.RDMA: "rdma_",
+    # Beside the host's metric of the same name: a sum over one family must not count a part and the whole.
+    Scope.SOCKET: "socket_",
+    Scope.CORE_TYPE: "core_type_",
+    Scope.CGROUP: "cgroup_",
+}
+_SUFFIXES = {
+    Scope.NODE: "_node",
+    Scope.CPU: "_cpu",
+    Scope.SOCKET: "_socket",
+    Scope.CORE_TYPE: "_core_type",
+    Scope.CGROUP: "_cgroup",
+}
 # Where no rule gives a good name; without prefix, unit and `_total`.
 _STEMS: dict[str, str] = {
     "cpu_u": "cpu_user",
@@ -150,7 +169,7 @@ def legal_label(name: str) -> str:
 
 def dynolog_family(metric: Metric) -> Family:
     """A gauge with the name of the log; values of CPUs and nodes keep apart from the host's: `cpu_u_node{node="1"}`."""
-    name = legal(metric.name) + {Scope.NODE: "_node", Scope.CPU: "_cpu"}.get(metric.scope, "")
+    name = legal(metric.name) + _SUFFIXES.get(metric.scope, "")
     if metric.kind is Kind.LABEL:
         return Family(name=name, type=Type.INFO, help=metric.description, label=legal_label(metric.name))
     unit = f" ({metric.unit})" if metric.unit not in ("", "1") else ""

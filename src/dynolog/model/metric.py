@@ -32,6 +32,10 @@ class Scope(StrEnum):
     PCI = "pci"  # instance is a PCI address
     COLLECTOR = "collector"  # a collector of this daemon
     EXPORTER = "exporter"  # a destination of this daemon's records
+    SOCKET = "socket"  # a processor package, by number
+    CORE_TYPE = "core_type"  # the cores of one kind of a hybrid processor: `core`, `atom`
+    EVENT = "event"  # an event of perf, or a group of them
+    CGROUP = "cgroup"  # instance is the path of a control group, which begins with /
     GPU = "gpu"  # the device is a label of the record, not part of the key
 
 
@@ -88,7 +92,7 @@ class Catalogue:
             if identity in self._by_identity:
                 raise ValueError(f"metric {metric.name} ({metric.scope}) is declared twice")
             self._by_identity[identity] = metric
-            if metric.scope not in (Scope.HOST, Scope.GPU, Scope.NODE, Scope.CPU, Scope.RDMA):
+            if metric.scope not in (Scope.HOST, Scope.GPU, Scope.NODE, Scope.CPU, Scope.RDMA, Scope.CGROUP):
                 other = self._by_suffix_name.setdefault(metric.name, metric)
                 if other is not metric:
                     raise ValueError(f"metric {metric.name} has two device scopes: {other.scope} and {metric.scope}")
@@ -120,7 +124,8 @@ class Catalogue:
             cpu = _CPU_INSTANCE.match(instance)
             if cpu and (metric := self._by_identity.get((name, Scope.CPU))):
                 return Series(metric, cpu[1])
-            if metric := self._by_suffix_name.get(name):
+            cgroup = self._by_identity.get((name, Scope.CGROUP)) if instance.startswith("/") else None
+            if metric := cgroup or self._by_suffix_name.get(name):
                 return Series(metric, instance)
             device, _, name = key.rpartition(".")
             if metric := self._by_identity.get((name, Scope.RDMA)):

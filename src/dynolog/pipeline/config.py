@@ -24,11 +24,11 @@ class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def config_of(settings: Settings, specs: Iterable[CollectorSpec]) -> PipelineConfig:
     """The configuration that the daemon's flags give."""
-    names = [spec.name for spec in specs]
+    specs = tuple(specs)
     return PipelineConfig(
         interval_s=settings.number("kernel_monitor_reporting_interval_s"),
-        own_intervals_s={name: settings.number(f"{name}_interval_s") for name in names},
-        enabled=frozenset(name for name in names if settings.on(f"enable_{name}_collector")),
+        own_intervals_s={spec.name: settings.number(spec.interval_flag) for spec in specs},
+        enabled=frozenset(spec.name for spec in specs if settings.on(spec.enable_flag)),
         deadline_s=settings.number("collector_deadline_s"),
         cpu_budget_pct=settings.number("cpu_budget_pct"),
     )

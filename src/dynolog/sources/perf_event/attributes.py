@@ -4,6 +4,7 @@ import struct
 from enum import IntEnum
 
 import msgspec
+import msgspec.structs
 
 
 class EventType(IntEnum):
@@ -75,6 +76,11 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     pmu: str = ""
     cpus: tuple[int, ...] | None = None
     core_type: str = ""
+
+
+def user_mode_only(event: EventSpec) -> EventSpec:
+    """The same event without what the kernel and the hypervisor do."""
+    return msgspec.structs.replace(event, exclude_kernel=True, exclude_hv=True)
 
 
 # Bits of read_format: times and id beside each value, and the whole group in one read(2).

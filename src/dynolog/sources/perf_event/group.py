@@ -23,9 +23,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Group:
-    """Events that are always counted at the same time, on one target. Descriptors are closed by `close` or with the object."""
+    """Events that are always counted at the same time, on one target. Descriptors are closed by `close` or with the object.
 
-    __slots__ = ("_calls", "_fds", "_ids", "_size", "events", "target")
+    `ids` are the kernel's numbers of the events, never given out twice; `leader_fd` reads them all.
+    """
+
+    __slots__ = ("_calls", "_fds", "_size", "events", "ids", "leader_fd", "target")
 
     def __init__(self, calls: PerfCalls, events: Sequence[EventSpec], target: Target) -> None:
         """Open the group, disabled. Raises OSError as perf_event_open(2) does; nothing then stays open."""
@@ -40,26 +43,27 @@ class Group:
                 leader = self._fds[0] if self._fds else -1
                 attr = encode_attr(event, disabled=leader < 0, inherit=target.inherit)
                 self._fds.append(calls.open(attr, pid, target.cpu, leader, flags))
-            self._ids = tuple(calls.event_id(fd) for fd in self._fds)
+            self.ids = tuple(calls.event_id(fd) for fd in self._fds)
         except OSError:
             self.close()
             raise
+        self.leader_fd = self._fds[0]
 
     def enable(self) -> None:
         """Start counting. Raises OSError."""
-        self._calls.control(self._fds[0], IOC_ENABLE, IOC_FLAG_GROUP)
+        self._calls.control(self.leader_fd, IOC_ENABLE, IOC_FLAG_GROUP)
 
     def disable(self) -> None:
         """Stop counting; the counts stay. Raises OSError."""
-        self._calls.control(self._fds[0], IOC_DISABLE, IOC_FLAG_GROUP)
+        self._calls.control(self.leader_fd, IOC_DISABLE, IOC_FLAG_GROUP)
 
     def reset(self) -> None:
         """Set the counts, not the times, to 0. Raises OSError."""
-        self._calls.control(self._fds[0], IOC_RESET, IOC_FLAG_GROUP)
+        self._calls.control(self.leader_fd, IOC_RESET, IOC_FLAG_GROUP)
 
     def read(self) -> Reading | None:
         """All counts and the times in one system call; None when the group is in error. Raises OSError."""
-        return parse_reading(self._calls.read(self._fds[0], self._size), self._ids)
+        return parse_reading(self._calls.read(self.leader_fd, self._size), self.ids)
 
     def close(self) -> None:
         """Close every descriptor, members before the leader; harmless when repeated."""

@@ -1,0 +1,78 @@
+"""Reads performance counters of the host and of cgroups; perf.py registers it, and is all that is loaded while it is off."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from dynolog.collectors.perf_counting import Read
+from dynolog.collectors.perf_opening import Opening
+from dynolog.collectors.perf_values import Shares, cgroup_values, grown, host_values
+from dynolog.collectors.spec import Context, Values
+from dynolog.sources.perf_event.syscall import KernelCalls, PerfCalls
+from dynolog.sources.topology import parse_cpu_list
+
+ONLINE = "sys/devices/system/cpu/online"
+# What was refused is tried again this seldom, and cgroups are looked for; CPUs that come and go are seen at once.
+LOOK_AGAIN_EVERY = 60
+
+
+class PerfSnapshot(msgspec.Struct, frozen=True):
+    """Counts of the host, and of each cgroup by its path; and the sockets of its CPUs."""
+
+    host: tuple[Read, ...]
+    cgroups: Mapping[str, tuple[Read, ...]]
+    sockets: Mapping[int, int]
+
+
+class PerfCollector:
+    """Counts what `--perf_metrics` names, on every CPU that is online, for the host and for each of `--perf_cgroups`."""
+
+    def __init__(self, context: Context, make_calls: Callable[[], PerfCalls] = KernelCalls) -> None:
+        self._settings = context.settings
+        self._notices = context.notices
+        self._opening = Opening(make_calls(), context.host, context.notices)
+        self._online_file = context.host.file(ONLINE)
+        self._online_text = b""
+        self._online: tuple[int, ...] = ()
+        self._wanted: tuple[str, str] | None = None
+        self._rounds = 0
+        self._starved: set[str] = set()
+
+    def read(self) -> PerfSnapshot:
+        """One reading. Raises SourceUnavailable when nothing of what is wanted can be counted."""
+        changed = self._look_at_cpus()
+        wanted = (self._settings.text("perf_metrics"), self._settings.text("perf_cgroups"))
+        opening = self._opening
+        if wanted != self._wanted:
+            opening.close()
+            self._wanted = wanted
+            self._rounds = 0
+        again = self._rounds % LOOK_AGAIN_EVERY == 0
+        if changed or not opening.is_open or (again and opening.may_change):
+            opening.follow(*wanted, self._online)
+        self._rounds += 1
+        return PerfSnapshot(*opening.read(), opening.sockets)
+
+    def _look_at_cpus(self) -> bool:
+        try:
+            text = self._online_file.read()
+            if text == self._online_text:
+                return False
+            self._online, self._online_text = parse_cpu_list(text.decode("ascii", "replace")), text
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def compute(self, before: PerfSnapshot, after: PerfSnapshot, elapsed_s: float) -> Values:
+        """Metrics of the interval; none of a group that had a counter for less than --perf_min_running_pct of it."""
+        starved: set[str] = set()
+        shares = Shares(self._settings.number("perf_min_running_pct") / 100, starved.add)
+        values = host_values(grown(before.host, after.host, idle_is_zero=False), elapsed_s, shares, after.sockets)
+        for path, reads in after.cgroups.items():
+            if path in before.cgroups:
+                groups = grown(before.cgroups[path], reads, idle_is_zero=True)
+                values.update(cgroup_values(groups, elapsed_s, shares, path))
+        if starved != self._starved:
+            self._starved = starved
+            self._opening.say_starved(starved)
+        return values
