@@ -63,6 +63,7 @@ def test_mappings_rename_scale_and_collect() -> None:
 def test_a_column_wins_over_a_value_of_the_same_name() -> None:
     """Two attributes of one name are not allowed."""
     made = one(record({"error": 1, "dcgm_error": 1}), {"dcgm_error": Collected("error", "dcgm")})
+    assert sorted(pair.key for pair in made.attributes) == ["error", "sample_time"]
     assert attributes(made)["error"] == {"dcgm": "1"}
 
 
