@@ -249,8 +249,9 @@ class FakeService(FakeRoom):
         )
         return self.service.desk
 
-    async def check(self, destinations: list[Destination]) -> list[str]:
+    async def check(self, destinations: list[Destination], *, make_missing: bool) -> list[str]:
         self.destinations = destinations
+        self.make_missing = make_missing
         self.meanwhile()
         return [self.refusals.get(destination.host_pid, "") for destination in destinations]
 

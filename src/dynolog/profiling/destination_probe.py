@@ -1,7 +1,7 @@
 """Run by itself, never imported by the daemon: whether trainers may write where they are asked to.
 
-`python -I -S destination_probe.py` reads on its standard input, marshalled, a list of (index, host_pid, uid, gid, path), and writes a line
-`index<TAB>sentence` for each, the sentence empty when nothing stands against it. A process of its own, started by exec, because it takes
+`python -I -S destination_probe.py make|look` reads on its standard input, marshalled, a list of (index, host_pid, uid, gid,
+path), and writes a line `index<TAB>sentence` for each, the sentence empty when nothing stands against it. A process of its own, started by exec, because it takes
 the trainer's root, groups and uid, which a thread cannot, and because a fork of the daemon with its threads would be no safe place to run
 anything. Groups of trainers with the same rights and directory get one fork each here, where there are no threads.
 """
@@ -51,10 +51,15 @@ def become(host_pid: int, uid: int, gid: int, groups: list[int]) -> bool:
     return True
 
 
-def check_directory(directory: str) -> None:
-    """The directory is there, or can be made, and takes a file."""
+def check_directory(directory: str, make_missing: bool) -> None:
+    """The directory is there, or can be made, and takes a file. It is made only with `make_missing`."""
     try:
-        os.makedirs(directory, exist_ok=True)
+        if not make_missing and not os.path.lexists(directory):
+            # What is there of its path would have to take the rest of it.
+            while not os.path.lexists(directory):
+                directory = os.path.dirname(directory)
+        elif make_missing:
+            os.makedirs(directory, exist_ok=True)
         info = os.stat(directory)
     except FileExistsError:
         raise Refused(f"{directory} is not a directory: choose another path") from None
@@ -132,14 +137,14 @@ def answer(answers: list[tuple[int, str]]) -> None:
     os.write(1, piece)
 
 
-def check_group(items: list[Item], groups: list[int]) -> None:
+def check_group(items: list[Item], groups: list[int], make_missing: bool) -> None:
     """All files of one directory and user, as that user."""
     _, host_pid, uid, gid, path = items[0]
     spoken_for = become(host_pid, uid, gid, groups)
     verdict = ""
     if spoken_for:
         try:
-            check_directory(os.path.dirname(path) or "/")
+            check_directory(os.path.dirname(path) or "/", make_missing)
         except Refused as refused:
             verdict = str(refused)
     answers = []
@@ -174,6 +179,7 @@ def grouped(items: list[Item]) -> dict[tuple[object, ...], tuple[list[Item], lis
 
 def main() -> None:
     """Answer for all, each group in a process of its own: one that hangs on a dead file system holds up no other."""
+    make_missing = sys.argv[1:] == ["make"]
     items: list[Item] = marshal.loads(sys.stdin.buffer.read())  # noqa: S302 - from our parent
     work = grouped(items)
     # From here on nothing is imported: the files below the new root are another user's.
@@ -182,7 +188,7 @@ def main() -> None:
     for members, groups in work.values():
         if os.fork() == 0:
             try:
-                check_group(members, groups)
+                check_group(members, groups, make_missing)
             except OSError as error:
                 sentence = f"its files cannot be looked at ({reason(error)}): is the trainer still there?"
                 answer([(index, sentence) for index, *_ in members])

@@ -27,11 +27,13 @@ class Destination(msgspec.Struct, frozen=True):
     path: str
 
 
-async def check_destinations(destinations: Sequence[Destination], deadline_s: float = DEADLINE_S) -> list[str]:
+async def check_destinations(
+    destinations: Sequence[Destination], deadline_s: float = DEADLINE_S, *, make_missing: bool = True
+) -> list[str]:
     """For each destination "" or a sentence that says why the trace could not be written there and what to do.
 
-    A missing directory is made, as the trainer's user. Whatever touches a file system is done by a process of its own, below the trainer's
-    root and with its rights; one that does not answer in time is said to hang and never holds this loop. A daemon that is not root speaks
+    A missing directory is made, as the trainer's user, or with `make_missing` false only judged. Whatever touches a file system is done
+    by a process of its own, below the trainer's root and with its rights; one that does not answer in time is said to hang and never holds this loop. A daemon that is not root speaks
     for its own user's trainers with its own root only, and says nothing about others.
     """
     verdicts = [_outside_trace_dir(destination) for destination in destinations]
@@ -42,7 +44,7 @@ async def check_destinations(destinations: Sequence[Destination], deadline_s: fl
     ]
     if not items:
         return verdicts
-    answers, hung = await _probe(items, deadline_s)
+    answers, hung = await _probe(items, deadline_s, "make" if make_missing else "look")
     for index, *_, path in items:
         if index in answers:
             verdicts[index] = answers[index]
@@ -64,13 +66,15 @@ def _outside_trace_dir(destination: Destination) -> str:
     return ""
 
 
-async def _probe(items: list[tuple[int, int, int, int, str]], deadline_s: float) -> tuple[dict[int, str], bool]:
+async def _probe(
+    items: list[tuple[int, int, int, int, str]], deadline_s: float, missing: str
+) -> tuple[dict[int, str], bool]:
     """Answers by index, and whether some were still outstanding at the deadline. No answer at all makes no claim."""
     import marshal  # noqa: PLC0415 - read by a script without our libraries
 
     try:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", _PROBE),
+            *(sys.executable, "-I", "-S", _PROBE, missing),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

@@ -3,7 +3,8 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from typing import Protocol
 
 import msgspec
 
@@ -26,7 +27,15 @@ from dynolog.profiling.registry import ProcessWatch
 from dynolog.profiling.trainer import Trainer
 from dynolog.profiling.unregistered import UnregisteredLook
 
-CheckDestinations = Callable[[list[Destination]], Awaitable[list[str]]]
+
+class CheckDestinations(Protocol):
+    """Whether each trainer may write its file: profiling.destinations.check_destinations."""
+
+    def __call__(self, destinations: list[Destination], *, make_missing: bool) -> Awaitable[list[str]]:
+        """ "" or the reason for each; missing directories are made, or only judged."""
+        ...
+
+
 # Trainers whose first poll has just come are looked at before matching, but no look that hangs holds up a request.
 _LOOK_S = 0.5
 _LONGEST_WAIT_S = 60.0
@@ -121,7 +130,7 @@ class TraceService:
             return await self._no_match(request, job, found, caller)
         require_time_enough(config, found.chosen, self._clock.wall_ns())
         paths = {trainer.serial: config.final_path(trainer.pid) for trainer in found.chosen}
-        chosen = self._still_free(await self._with_destination(found, paths), found)
+        chosen = self._still_free(await self._with_destination(found, paths, make_missing=not request.dry_run), found)
         return self._outcome(request, config, caller, found, _Targets(chosen, paths))
 
     def _select(self, request: TraceRequest, job: JobSelector, caller: Caller) -> Selection:
@@ -167,7 +176,7 @@ class TraceService:
         named = sorted(wanted_pids(request.pids) - trainers)[:MOST_PROBED]
         return next((pid for pid in named if self._reader.exists(pid)), 0)
 
-    async def _with_destination(self, found: Selection, paths: dict[int, str]) -> list[Trainer]:
+    async def _with_destination(self, found: Selection, paths: dict[int, str], *, make_missing: bool) -> list[Trainer]:
         refusals = await self._check_destinations(
             [
                 Destination(
@@ -179,7 +188,8 @@ class TraceService:
                     path=paths[trainer.serial],
                 )
                 for trainer in found.chosen
-            ]
+            ],
+            make_missing=make_missing,
         )
         allowed = []
         for trainer, refusal in zip(found.chosen, refusals, strict=True):

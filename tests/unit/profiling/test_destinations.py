@@ -215,3 +215,16 @@ def test_a_daemon_that_is_not_root_speaks_for_its_own_user_only(open_tmp: Path) 
     said = dict(line.split("\t") for line in done.stdout.decode().splitlines())
     assert "permission denied" in said["0"]
     assert said["1"] == ""
+
+
+def test_a_dry_run_makes_no_directory_and_still_judges(tmp_path: Path) -> None:
+    """A missing directory is only judged: what is there of its path would have to take it."""
+    missing = tmp_path / "a" / "b"
+    (tmp_path / "file").touch()
+    asked = [own(missing / "t_1.json"), own(tmp_path / "file" / "b" / "t_1.json")]
+    fine, refused = asyncio.run(check_destinations(asked, make_missing=False))
+    assert fine == ""
+    assert "is not a directory" in refused
+    assert not missing.exists()
+    assert ask(asked[0]) == [""]
+    assert missing.is_dir()
