@@ -1,9 +1,9 @@
 """Run by itself, never imported by the daemon: whether trainers may write where they are asked to.
 
-`python -I -S destination_probe.py make|look` reads on its standard input, marshalled, a list of (index, host_pid, uid, gid,
-path), and writes a line `index<TAB>sentence` for each, the sentence empty when nothing stands against it. A process of its own, started by exec, because it takes
-the trainer's root, groups and uid, which a thread cannot, and because a fork of the daemon with its threads would be no safe place to run
-anything. Groups of trainers with the same rights and directory get one fork each here, where there are no threads.
+`python -I -S destination_probe.py make|look` reads on its standard input, marshalled, a list of (index, host_pid, uid, gid, path), and
+writes a line `index<TAB>sentence` for each, the sentence empty when nothing stands against it. A process of its own, started by exec,
+because it takes the trainer's root, groups and uid, which a thread cannot, and because a fork of the daemon with its threads would be no
+safe place to run anything. Groups of trainers with the same rights and directory get one fork each here, where there are no threads.
 """
 
 import errno

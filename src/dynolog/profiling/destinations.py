@@ -32,9 +32,10 @@ async def check_destinations(
 ) -> list[str]:
     """For each destination "" or a sentence that says why the trace could not be written there and what to do.
 
-    A missing directory is made, as the trainer's user, or with `make_missing` false only judged. Whatever touches a file system is done
-    by a process of its own, below the trainer's root and with its rights; one that does not answer in time is said to hang and never holds this loop. A daemon that is not root speaks
-    for its own user's trainers with its own root only, and says nothing about others.
+    A missing directory is made, as the trainer's user, or with `make_missing` false only judged. Whatever touches a file system is
+    done by a process of its own, below the trainer's root and with its rights; one that does not answer in time is said to hang and
+    never holds this loop. A daemon that is not root speaks for its own user's trainers with its own root only, and says nothing about
+    others.
     """
     verdicts = [_outside_trace_dir(destination) for destination in destinations]
     items = [
