@@ -1,6 +1,7 @@
 """OTLP over gRPC (extra `otlp-grpc`): one unary call for each payload."""
 
 import gzip
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -46,6 +47,8 @@ class GrpcTransport:
 
     def __init__(self, settings: OtlpSettings, signal: str) -> None:
         """Raises FlagError when grpcio is not installed, and for certificates that cannot be used."""
+        # Its library writes failed handshakes to stderr, in the middle of the log; the verdicts say them.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         try:
             # 9 MB that only a daemon with --otlp_protocol=grpc pays.
             import grpc  # noqa: PLC0415

@@ -4,6 +4,7 @@ import datetime
 import socket
 import ssl
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ import trustme
 from google.rpc import status_pb2
 
 from dynolog.exporters.otlp_exporters import logs_exporter, metrics_exporter
+from dynolog.exporters.otlp_messages import messages
 from dynolog.exporters.sending import NetworkExporter
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import FlagValue
@@ -312,3 +314,15 @@ def test_an_endpoint_that_cannot_be_used_is_said_at_start() -> None:
     environ = {"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "ftp://h"}
     with pytest.raises(FlagError, match="OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"), exporter(environ, logs=True):
         pass
+
+
+def test_a_missing_extra_is_named_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages.cache_clear()
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "opentelemetry.proto.common.v1", None)
+        with pytest.raises(FlagError, match=r"dynolog\[otlp\]"), exporter():
+            pass
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "grpc", None)
+        with pytest.raises(FlagError, match=r"dynolog\[otlp-grpc\]"), exporter(otlp_protocol="grpc"):
+            pass
