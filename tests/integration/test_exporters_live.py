@@ -128,7 +128,8 @@ def test_the_rules_of_a_file_are_kept_and_read_again(tmp_path: Path) -> None:
         f"--file_path={records}",
         f"--exporters_config={rules}",
     )
-    with running_daemon(tmp_path, *flags) as daemon:
+    with running_daemon(tmp_path, *flags, f"--spool_dir={tmp_path / 'spool'}") as daemon:
+        assert "--spool_dir has no effect" in daemon.output
         eventually(lambda: records.exists() and records.read_text())
         assert set(json.loads(records.read_text().splitlines()[0])) == {"time", "host", "source", "seconds_up"}
         rules.write_text('[file]\nmetrics = ["procs_running"]\n[file.rename]\nuptime = "seconds_up"\n')
@@ -144,9 +145,10 @@ def test_a_bad_file_of_rules_ends_the_start_with_a_sentence(tmp_path: Path) -> N
     rules = tmp_path / "exporters.toml"
     rules.write_text("[prometeus]\n")
     command = [sys.executable, "-m", "dynolog.daemon.main", "--port=0", f"--exporters_config={rules}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 2
-    assert "did you mean prometheus?" in done.stderr
+    for check in ([], ["--check"]):
+        done = subprocess.run([*command, *check], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 2
+        assert "did you mean prometheus?" in done.stderr
 
 
 def test_a_second_daemon_with_the_same_spool_does_not_start(tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ class LifeCycle:
         _log.info("Running kernel monitor loop : interval = %g s. Collectors: %s", interval, ", ".join(names) or "none")
         if not daemon.exporters:
             _log.warning("no destination is on: records are kept for dyno metrics only; --use_JSON logs them")
+        if self._settings.text("spool_dir") and not any(status.spool for status in daemon.fanout.statuses()):
+            _log.warning("--spool_dir has no effect: no exporter that keeps records for later is on")
         _log.info("dynolog is ready")
 
     def _on_stop(self, number: int, stop: asyncio.Event) -> None:
