@@ -67,6 +67,25 @@ def test_what_may_be_retried_is_with_the_same_bytes_and_nothing_overtakes_it() -
     assert made.progress().sent == 2
 
 
+def test_delays_begin_anew_after_a_success() -> None:
+    resets: list[int] = []
+
+    class Counting(Backoff):
+        def reset(self) -> None:
+            resets.append(len(transport.attempts))
+            super().reset()
+
+    transport = ScriptedTransport(AWAY, AWAY, Delivered(), AWAY)
+    made = NetworkExporter(
+        "test", "there", NumberEncoder(), transport, delivery_context(), backoff=Counting(0.001, 0.01)
+    )
+    made.export(numbered(1, 2))
+    transport.wait_for(5)
+    until(lambda: made.progress().sent == 2)
+    end(made)
+    assert resets == [3, 5]
+
+
 def test_while_it_retries_state_reason_and_queue_are_told() -> None:
     transport = ScriptedTransport()
     transport.then = OSError(111, "Connection refused")
