@@ -6,9 +6,10 @@ from typing import NoReturn
 
 from dynolog import __version__
 from dynolog.cli.exit_codes import USAGE
-from dynolog.cli.option_types import port, positive_seconds
+from dynolog.cli.option_types import port, positive, positive_seconds
 from dynolog.cli.printable import printable
 from dynolog.cli.registry import COMMANDS, Entry
+from dynolog.fleet.targets import HOST_OPTIONS
 
 _DESCRIPTION = "Talk to a dynolog daemon: trace PyTorch processes, see metrics, see how the daemon fares."
 _EPILOG = "Exit codes: 0 done, 1 nothing matched or a capture failed, 2 usage, 3 the daemon cannot be reached."
@@ -32,6 +33,14 @@ class Invocation(argparse.Namespace):
     token_file: str
     timeout: float
     json: bool
+    fanout: int
+
+    @property
+    def hosts_given(self) -> dict[str, str]:
+        """The options that name many hosts, by option; none for one daemon."""
+        return {
+            entry.option: getattr(self, entry.attribute) for entry in HOST_OPTIONS if getattr(self, entry.attribute, "")
+        }
 
 
 def parse(argv: Sequence[str]) -> tuple[Entry, Invocation]:
@@ -76,12 +85,19 @@ def _add_global_options(parser: argparse.ArgumentParser, *, suppress: bool) -> N
     group.add_argument(
         "--timeout", metavar="S", type=positive_seconds, default=default(10.0), help="longest wait for an answer (10)"
     )
+    for entry in HOST_OPTIONS:
+        group.add_argument(entry.option, metavar=entry.metavar, default=default(""), help=entry.help)
+    group.add_argument(
+        "--fanout", type=positive, metavar="N", default=default(512), help="so many hosts at a time (512)"
+    )
     group.add_argument(
         "--json", action="store_true", default=default(False), help="print one JSON object and nothing else"
     )
 
 
-_GLOBAL_OPTIONS_WITH_VALUE = frozenset({"--hostname", "--port", "--unix", "--token-file", "--timeout"})
+_GLOBAL_OPTIONS_WITH_VALUE = frozenset({"--hostname", "--port", "--unix", "--token-file", "--timeout", "--fanout"}) | {
+    entry.option for entry in HOST_OPTIONS
+}
 
 
 def find_command(words: Sequence[str]) -> Entry | None:

@@ -129,4 +129,7 @@ def find_hosts(given: Mapping[str, str], port: int = DEFAULT_PORT) -> HostSet:
 
 def unique(targets: Iterable[FleetTarget]) -> tuple[FleetTarget, ...]:
     """Each daemon once, in the order of their first mention."""
-    return tuple({(target.host, target.port): target for target in reversed(list(targets))}.values())[::-1]
+    seen: dict[tuple[str, int], FleetTarget] = {}
+    for target in targets:
+        seen.setdefault((target.host, target.port), target)
+    return tuple(seen.values())

@@ -1,5 +1,6 @@
 """A request for traces, and what became of it when it was accepted."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -36,7 +37,8 @@ class TraceRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `config` is libkineto's KEY=VALUE text. `pids` [] or [0] means every process of the job. `job` (text: `90210`,
     `90210_2`, `90210.0`) when given wins over `job_id`. `process_limit` 0 means all. `names` match the process name,
-    `ranks` its rank. With `dry_run` nothing is triggered.
+    `ranks` its rank. With `dry_run` nothing is triggered. `log_files` has another ACTIVITIES_LOG_FILE for some processes, by host pid
+    (by what the process says of itself where that is not known): names with ranks, which a config for many cannot hold.
     """
 
     config: str
@@ -48,6 +50,7 @@ class TraceRequest(msgspec.Struct, frozen=True, kw_only=True):
     ranks: tuple[int, ...] = ()
     include_launchers: bool = False
     dry_run: bool = False
+    log_files: Mapping[int, str] = {}
 
 
 class NotTraced(msgspec.Struct, frozen=True, kw_only=True):

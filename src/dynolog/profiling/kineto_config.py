@@ -90,6 +90,14 @@ class KinetoConfig(msgspec.Struct, frozen=True, kw_only=True):
         own = () if self.trace_id else (f"REQUEST_TRACE_ID={trace_id}",)
         return "\n".join((*self.lines, *own)) + "\n"
 
+    def at(self, log_file: str) -> Self:
+        """The same config with another file. Raises RequestError("bad_config")."""
+        if not log_file.isprintable():  # a line break would add keys
+            raise bad_config("a log file holds a control character, a line break or half a character")
+        key = "ACTIVITIES_LOG_FILE"
+        own = (f"{key}={log_file}" if line.partition("=")[0].strip("\t ") == key else line for line in self.lines)
+        return self.parse("\n".join(own))
+
     def final_path(self, pid: int) -> str:
         """Where the finished trace of process `pid` (as it sees itself) will be, by libkineto's rule.
 

@@ -44,9 +44,10 @@ _MOST_PIDS = 16384
 
 
 class _Targets(msgspec.Struct, frozen=True):
-    """Who is traced, and into which file each (by serial)."""
+    """Who is traced, with which config, and into which file each (by serial)."""
 
     trainers: list[Trainer]
+    configs: dict[int, KinetoConfig]
     paths: dict[int, str]
 
 
@@ -129,9 +130,10 @@ class TraceService:
         if not found.matched:
             return await self._no_match(request, job, found, caller)
         require_time_enough(config, found.chosen, self._clock.wall_ns())
-        paths = {trainer.serial: config.final_path(trainer.pid) for trainer in found.chosen}
+        configs = {trainer.serial: _config_for(trainer, config, request) for trainer in found.chosen}
+        paths = {trainer.serial: configs[trainer.serial].final_path(trainer.pid) for trainer in found.chosen}
         chosen = self._still_free(await self._with_destination(found, paths, make_missing=not request.dry_run), found)
-        return self._outcome(request, config, caller, found, _Targets(chosen, paths))
+        return self._outcome(request, config, caller, found, _Targets(chosen, configs, paths))
 
     def _select(self, request: TraceRequest, job: JobSelector, caller: Caller) -> Selection:
         def may_trace(trainer: Trainer) -> bool:
@@ -232,7 +234,12 @@ class TraceService:
             asked_by = describe(caller)
             captures = tuple(
                 self.desk.arm(
-                    logged, trainer, targets.paths[trainer.serial], config, asked_by=asked_by, expected_s=entry.total_s
+                    logged,
+                    trainer,
+                    targets.paths[trainer.serial],
+                    targets.configs[trainer.serial],
+                    asked_by=asked_by,
+                    expected_s=entry.total_s,
                 ).info()
                 for trainer, entry in zip(chosen, estimates, strict=True)
             )
@@ -289,6 +296,12 @@ class TraceService:
         return WrittenTrace(
             capture=capture.info(), fd=fd, size_bytes=capture.file.size_bytes, sha256=capture.file.sha256
         )
+
+
+def _config_for(trainer: Trainer, config: KinetoConfig, request: TraceRequest) -> KinetoConfig:
+    """The config with the file that the request has for this trainer."""
+    log_file = request.log_files.get(trainer.host_pid if trainer.verified else trainer.pid)
+    return config if log_file is None else config.at(log_file)
 
 
 def _own_net_namespace() -> int:

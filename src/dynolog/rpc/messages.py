@@ -64,6 +64,7 @@ class SetKinetOnDemandRequest(msgspec.Struct, frozen=True, kw_only=True, tag_fie
     ranks: list[int] = []
     include_launchers: bool = False
     dry_run: bool = False
+    log_files: dict[int, str] = {}
 
 
 class TraceReply(msgspec.Struct, frozen=True, kw_only=True):

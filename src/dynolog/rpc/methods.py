@@ -317,6 +317,8 @@ def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:
     for what, values in (("names", request.names), ("ranks", request.ranks)):
         if len(values) > MAX_CHOICES:
             raise RequestError("bad_request", f"{len(values)} {what} are too many: at most {MAX_CHOICES}")
+    if len(request.log_files) > MAX_PIDS:
+        raise RequestError("bad_request", f"{len(request.log_files)} log_files are too many: at most {MAX_PIDS}")
     if request.process_limit < 0:
         raise RequestError("bad_request", f"process_limit is {request.process_limit}: it must be 0 (all) or more")
     return TraceRequest(
@@ -329,6 +331,7 @@ def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:
         ranks=tuple(request.ranks),
         include_launchers=request.include_launchers,
         dry_run=request.dry_run,
+        log_files=request.log_files,
     )
 
 

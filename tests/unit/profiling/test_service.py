@@ -140,6 +140,19 @@ def test_a_dry_run_triggers_nothing(service: FakeService) -> None:
     assert service.service.progress("") == ()
 
 
+def test_a_request_may_have_a_file_for_each_process(service: FakeService) -> None:
+    """Names with ranks, by host pid; the others write the config's file. What is no file is refused as a whole."""
+    service.trainer(facts(10))
+    service.trainer(facts(11))
+    outcome = service.ask(log_files={10: "/tmp/gpu1_rank0.json", 99: "/tmp/other.json"})
+    assert [capture.path for capture in outcome.captures] == ["/tmp/gpu1_rank0_10.json", "/tmp/t_11.json"]
+    assert "ACTIVITIES_LOG_FILE=/tmp/gpu1_rank0.json\n" in (service.poll(10) or "")
+    assert "ACTIVITIES_LOG_FILE=/tmp/t.json\n" in (service.poll(11) or "")
+    service.trainer(facts(12))
+    assert refusal(service, log_files={12: "/tmp/a.json\nPROFILE_START_TIME=1"}).code == "bad_config"
+    assert refusal(service, log_files={12: "relative.json"}).code == "bad_config"
+
+
 def test_how_long_it_takes_is_said_from_what_was_seen(service: FakeService) -> None:
     service.trainer(facts(10))
     service.clock.pass_s(5)
