@@ -45,3 +45,10 @@ def full_catalogue() -> Catalogue:
         metric = Metric(name=name, kind=Kind.DELTA, unit=unit, description=f"{name} of a port", scope=Scope.RDMA)
         metrics.setdefault((name, Scope.RDMA), metric)
     return Catalogue(metrics.values())
+
+
+def example_instance(metric: Metric) -> str:
+    """A device, CPU or control group that a metric may be about; "" for the host's and a GPU's."""
+    if metric.scope in (Scope.HOST, Scope.GPU):
+        return ""
+    return {Scope.CPU: "7", Scope.NODE: "7", Scope.CGROUP: "/job"}.get(metric.scope, "dev")

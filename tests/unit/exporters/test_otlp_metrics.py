@@ -7,9 +7,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA, Metric, NumberDataPoint
 
 from dynolog.exporters.otlp_metrics import MetricsEncoder
-from dynolog.model.metric import Kind, Scope
+from dynolog.model.metric import Kind
 from dynolog.model.record import Record
-from fakes.otlp_catalogue import OWNERS, full_catalogue
+from fakes.otlp_catalogue import OWNERS, example_instance, full_catalogue
 from fakes.otlp_checks import StrictMetrics, number, plain
 
 SECOND = 10**9
@@ -194,11 +194,7 @@ def test_a_long_backlog_makes_requests_that_receivers_take() -> None:
     assert max(len(payload.body) for payload in payloads) < 2_000_000
 
 
-KEYS = [
-    metric.key("7" if metric.scope in (Scope.CPU, Scope.NODE) else "dev")
-    for metric in CATALOGUE
-    if metric.kind is not Kind.LABEL
-]
+KEYS = [metric.key(example_instance(metric)) for metric in CATALOGUE if metric.kind is not Kind.LABEL]
 
 
 @settings(max_examples=40, deadline=None)

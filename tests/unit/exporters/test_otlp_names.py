@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynolog.exporters.otlp_names import STYLES, OtlpName, otlp_name, series_name, unknown_name
 from dynolog.model.metric import Kind, Scope, Series
-from fakes.otlp_catalogue import full_catalogue
+from fakes.otlp_catalogue import example_instance, full_catalogue
 from fakes.otlp_checks import NAME, UNIT
 
 CATALOGUE = full_catalogue()
@@ -36,8 +36,7 @@ def test_no_two_metrics_are_taken_for_one_series(style: str) -> None:
     """F02: a collision would give two values for one point in time."""
     seen: dict[tuple[object, ...], str] = {}
     for metric in NUMBERS:
-        instance = "7" if metric.scope in (Scope.CPU, Scope.NODE) else "dev"
-        name = series_name(Series(metric, "" if metric.scope in (Scope.HOST, Scope.GPU) else instance), style)
+        name = series_name(Series(metric, example_instance(metric)), style)
         # Sensors, controllers and PCI devices never share an instance: what tells them apart is in it.
         scope = metric.scope if name.instance == "hw.id" else None
         key = (name.name, frozenset(name.attributes), scope)
