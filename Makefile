@@ -6,7 +6,7 @@ TORCH_VENV := .venv-torch
 
 .PHONY: run test lint bench demo docs lock wheel clean torch
 
-run: $(VENV)/.ready
+run: $(VENV)/.run-ready
 	@echo
 	@echo "dynolog runs in this terminal (Ctrl-C stops it). In another one:"
 	@echo "    $(BIN)/dyno status --verbose      is it well, and what is missing here?"
@@ -33,7 +33,7 @@ torch: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python bench/run.py
 
-demo: $(VENV)/.ready
+demo: $(VENV)/.run-ready
 	@PYTHON="$(PYTHON)" tools/make_torch_venv.sh $(TORCH_VENV)
 	@$(BIN)/python demo/demo.py $(TORCH_VENV)/bin/python
 
@@ -42,17 +42,24 @@ docs: $(VENV)/.ready
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python -m tools.make_dashboard
 
-# New versions of what requirements-dev.lock holds.
+# New versions of what the lock files hold.
+LOCK_FLAGS := --quiet --upgrade --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 lock: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet pip-tools
-	$(BIN)/pip-compile --quiet --upgrade --extra all --extra dev --generate-hashes --strip-extras --no-emit-index-url \
-	    --no-emit-find-links --no-header --no-annotate --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_FLAGS) --extra tables --extra completion --output-file requirements.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_FLAGS) --extra all --extra dev --output-file requirements-dev.lock pyproject.toml
 
 wheel: $(VENV)/.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
 	rm -rf $(VENV) $(TORCH_VENV) build dist demo-out bench-out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# What running needs, and what everything else needs beside it.
+$(VENV)/.run-ready: pyproject.toml requirements.lock tools/make_venv.sh
+	@echo "setting up $(VENV) (once)" >&2
+	@PYTHON="$(PYTHON)" tools/make_venv.sh $(VENV) requirements.lock
+	@touch $@
 
 $(VENV)/.ready: pyproject.toml requirements-dev.lock tools/make_venv.sh
 	@echo "setting up $(VENV) (once)" >&2
