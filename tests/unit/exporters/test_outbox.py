@@ -43,6 +43,11 @@ class FullDisk(Spool):
     def __init__(self, directory: Path, max_bytes: int = 1_000_000) -> None:
         super().__init__(str(directory), max_bytes)
         self.is_full = False
+        self.syncs = 0
+
+    def sync(self) -> None:
+        self.syncs += 1
+        super().sync()
 
     def _write(self, segment, entry: bytes) -> None:  # type: ignore[no-untyped-def]
         if self.is_full:
@@ -182,6 +187,52 @@ def test_closing_keeps_what_is_on_disk_and_counts_what_is_not(tmp_path: Path) ->
     spooled.box.close()
     assert spooled.losses.total == 0
     assert Box(Spool(str(tmp_path), 1_000_000)).drain() == [1, 2]
+
+
+def test_the_disk_is_synced_once_a_second_and_only_while_something_waits(tmp_path: Path) -> None:
+    disk = FullDisk(tmp_path)
+    box = Box(disk)
+    for number in range(100):
+        box.put(number)
+        assert box.drain() == [number]
+        box.time.run(0.5)
+    assert disk.syncs == 0
+    box.put(100)
+    box.box.take()
+    box.box.give_back()
+    for number in range(101, 121):
+        box.put(number)
+        box.time.run(0.1)
+    assert 2 <= disk.syncs <= 3
+    box.time.run(1.1)
+    box.box.sync()
+    assert 3 <= disk.syncs <= 4
+
+
+def test_what_waits_behind_an_attempt_that_hangs_is_synced(tmp_path: Path) -> None:
+    disk = FullDisk(tmp_path)
+    box = Box(disk)
+    box.put(1)
+    box.box.take()
+    box.put(2)
+    assert disk.syncs == 0
+    box.time.run(1.5)
+    box.put(3)
+    assert disk.syncs == 1
+
+
+def test_a_disk_that_fails_to_sync_turns_spooling_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_file: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    box = Box(Spool(str(tmp_path), 1_000_000))
+    box.put(1)
+    box.box.take()
+    box.time.run(1.5)
+    monkeypatch.setattr("os.fdatasync", fail)
+    box.put(2)
+    assert box.box.levels.spool == "off: Input/output error"
+    assert box.drain() == [1, 2]
 
 
 @settings(max_examples=60, deadline=None)
