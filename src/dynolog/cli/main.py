@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from dynolog.cli.command import Command
-from dynolog.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, UNREACHABLE, CommandError
+from dynolog.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, UNREACHABLE, USAGE, CommandError
 from dynolog.cli.parser import Invocation, parse
 from dynolog.cli.printable import printable, printable_json
+from dynolog.fleet.targets import HostsError
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.rpc.client import CannotReach, NoAnswer, Target
 
@@ -45,6 +46,10 @@ def _run(command: Command, arguments: Invocation) -> int:
         timeout_s=arguments.timeout,
     )
     try:
+        if hosts := arguments.hosts_given:
+            from dynolog.cli.fleet import run_on_hosts  # noqa: PLC0415 - asyncio, only for many hosts
+
+            return run_on_hosts(arguments, target, hosts)
         return command.run(arguments, target)
     except DynologError as error:
         return _fail(arguments, error, *_judge(error))
@@ -59,6 +64,8 @@ def _judge(error: DynologError) -> tuple[str, int]:
             return "cannot_reach", UNREACHABLE
         case NoAnswer():
             return "no_answer", UNREACHABLE
+        case HostsError():
+            return "hosts", USAGE
         case CommandError():
             return "failed", error.exit_code
         case RequestError():

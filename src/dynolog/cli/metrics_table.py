@@ -39,14 +39,22 @@ def chosen(reply: MetricsReply, pattern: str) -> MetricsReply:
     return MetricsReply(records=tuple(records), units=units, wall_ns=reply.wall_ns)
 
 
-def values_table(reply: MetricsReply, columns: int | None) -> str:
-    """One line a value, sorted by key within its record. Ages are by the daemon's clock."""
-    rows: list[tuple[str, ...]] = [
+VALUES_HEADER = ("METRIC", "VALUE", "UNIT", "SOURCE", "AGE", "LABELS")
+
+
+def value_rows(reply: MetricsReply) -> list[tuple[str, ...]]:
+    """The cells below VALUES_HEADER: a row a value, sorted by key within its record. Ages are by the daemon's clock."""
+    return [
         row
         for record in sorted(reply.records, key=_order)
         for row in _rows(record, reply.units, duration((reply.wall_ns - record.wall_ns) / 1e9))
     ]
-    header: tuple[str, ...] = ("METRIC", "VALUE", "UNIT", "SOURCE", "AGE", "LABELS")
+
+
+def values_table(reply: MetricsReply, columns: int | None) -> str:
+    """One line a value."""
+    rows = value_rows(reply)
+    header: tuple[str, ...] = VALUES_HEADER
     if not any(row[5] for row in rows):
         header, rows = header[:5], [row[:5] for row in rows]
     return table(header, rows, right=(1, 4), columns=columns)

@@ -6,17 +6,20 @@ from dynolog.cli.quantities import duration
 from dynolog.cli.table import table
 from dynolog.model.trainer import TrainerInfo
 
-_HEADER = ("PID", "HOST PID", "JOB", "RANK", "STATE", "AGE", "LAST POLL", "EVERY", "USER", "COMMAND")
+TRAINER_HEADER = ("PID", "HOST PID", "JOB", "RANK", "STATE", "AGE", "LAST POLL", "EVERY", "USER", "COMMAND")
 
 
 def trainers_table(trainers: Iterable[TrainerInfo], columns: int | None) -> str:
     """One line a trainer, by job, rank and pid; `-` where something is not known."""
     users: dict[int, str] = {}
     ordered = sorted(trainers, key=lambda trainer: (trainer.job, trainer.rank or 0, trainer.host_pid, trainer.pid))
-    return table(_HEADER, (_row(trainer, users) for trainer in ordered), right=(0, 1, 3, 5, 6, 7), columns=columns)
+    return table(
+        TRAINER_HEADER, (trainer_row(one, users) for one in ordered), right=(0, 1, 3, 5, 6, 7), columns=columns
+    )
 
 
-def _row(trainer: TrainerInfo, users: dict[int, str]) -> tuple[str, ...]:
+def trainer_row(trainer: TrainerInfo, users: dict[int, str]) -> tuple[str, ...]:
+    """The cells below TRAINER_HEADER; `users` remembers the names of uids."""
     return (
         str(trainer.pid),
         "unverified" if trainer.unverified or not trainer.host_pid else str(trainer.host_pid),

@@ -9,6 +9,7 @@ from dynolog.fleet.targets import MAX_HOSTS, FleetTarget, HostQuery, HostsError,
 
 _MAX_DIGITS = 9
 _GROUP = re.compile(r"\[([^\[\]]*)\]")
+_ZONE = re.compile(r"[0-9A-Za-z._-]{1,32}")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 
@@ -74,8 +75,11 @@ def split_port(part: str, port: int) -> tuple[str, int]:
 
 def is_ipv6(text: str) -> bool:
     """Whether it is an IPv6 address, with or without a zone (`fe80::1%eth0`)."""
+    address, percent, zone = text.partition("%")
+    if percent and not _ZONE.fullmatch(zone):
+        return False
     try:
-        socket.inet_pton(socket.AF_INET6, text.partition("%")[0])
+        socket.inet_pton(socket.AF_INET6, address)
     except (OSError, ValueError):  # ValueError: a NUL in it
         return False
     return True
@@ -104,7 +108,7 @@ def expand(pattern: str) -> Iterator[str]:
 
 
 def _check_name(pattern: str, fixed: str) -> None:
-    if not all(char.isalnum() or char in "._-" for char in fixed) or pattern.startswith(("-", ".")):
+    if not pattern or not all(char.isalnum() or char in "._-" for char in fixed) or pattern.startswith(("-", ".")):
         raise HostsError(f"{pattern!r} is no host name: letters, digits, '.', '-' and '_', with ranges in brackets")
 
 
