@@ -1,17 +1,32 @@
 """CPU performance counters through perf_event. What counts is loaded when it is switched on."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dynolog.collectors.perf_metrics import METRICS
-from dynolog.collectors.spec import Collector, CollectorSpec, Context
+from dynolog.collectors.spec import CollectorSpec, Context, Values
 from dynolog.model.flag import Flag
 
+if TYPE_CHECKING:
+    from dynolog.collectors.perf_counters import PerfSnapshot
+    from dynolog.sources.perf_event.syscall import PerfCalls
 
-def _make(context: Context) -> Collector[Any]:
-    # A daemon that does not count keeps the memory of it.
-    from dynolog.collectors.perf_collector import PerfCollector  # noqa: PLC0415
 
-    return PerfCollector(context)
+class PerfCollector:
+    """Counters of the processor, and of whatever else has a PMU."""
+
+    def __init__(self, context: Context, calls: "PerfCalls | None" = None) -> None:
+        # A daemon that does not count keeps the memory of all that.
+        from dynolog.collectors.perf_counters import PerfCounters  # noqa: PLC0415
+
+        self._counters = PerfCounters(context, calls)
+
+    def read(self) -> "PerfSnapshot":
+        """One reading. Raises SourceUnavailable when nothing of what is wanted can be counted."""
+        return self._counters.read()
+
+    def compute(self, before: "PerfSnapshot", after: "PerfSnapshot", elapsed_s: float) -> Values:
+        """Metrics of the interval; none of a group that had a counter for less than --perf_min_running_pct of it."""
+        return self._counters.compute(before, after, elapsed_s)
 
 
 FLAGS = (
@@ -47,7 +62,7 @@ SPEC = CollectorSpec(
     name="perf",
     summary="CPU performance counters",
     needs="perf_event_open(2): root, CAP_PERFMON, or kernel.perf_event_paranoid=0",
-    factory=_make,
+    factory=PerfCollector,
     metrics=METRICS,
     flags=FLAGS,
     on_by_default=False,

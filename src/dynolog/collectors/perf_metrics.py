@@ -33,6 +33,9 @@ _OF_CORES = (
     ("topdown_backend_bound_ratio", Kind.RATIO, "1", "Share of issue slots lost because data or units were not ready"),
     ("topdown_smt_contention_ratio", Kind.RATIO, "1", "Share of issue slots that the other thread of the core used"),
     ("gflops", Kind.RATE, "{billion_operations}/s", "Floating-point operations, billions a second"),
+)
+# What the kernel counts for whoever runs: of the host, and of a cgroup.
+_OF_THE_KERNEL = (
     ("perf_context_switches", Kind.DELTA, "{switch}", "Context switches, counted by perf"),
     ("perf_cpu_migrations", Kind.DELTA, "{migration}", "Moves of a thread to another CPU"),
     ("perf_page_faults", Kind.DELTA, "{fault}", "Page faults, counted by perf"),
@@ -62,13 +65,13 @@ _WHERE = {
 METRICS = (
     *(
         Metric(name=name, scope=scope, kind=kind, unit=unit, description=description + _WHERE[scope])
-        for scope in (Scope.HOST, Scope.CORE_TYPE, Scope.CGROUP)
-        for name, kind, unit, description in _OF_CORES
-    ),
-    *(
-        Metric(name=name, scope=scope, kind=kind, unit=unit, description=description + _WHERE[scope])
-        for scope in (Scope.HOST, Scope.SOCKET)
-        for name, kind, unit, description in _OF_SOCKETS
+        for scopes, members in (
+            ((Scope.HOST, Scope.CORE_TYPE, Scope.CGROUP), _OF_CORES),
+            ((Scope.HOST, Scope.CGROUP), _OF_THE_KERNEL),
+            ((Scope.HOST, Scope.SOCKET), _OF_SOCKETS),
+        )
+        for scope in scopes
+        for name, kind, unit, description in members
     ),
     Metric(
         name="c_state_residency_ratio",

@@ -39,17 +39,14 @@ class Opening:
         self._counting: Counting | None = None
         self._cgroups: CgroupCounting | None = None
         self._watchdog_on = False
+        self._plan = Plan((), {})
         self._incomplete = False
+        self._no_cgroups = False
 
     @property
     def is_open(self) -> bool:
         """Whether anything is counted."""
         return self._counting is not None
-
-    @property
-    def may_change(self) -> bool:
-        """Whether another look may find more: something was refused, or cgroups come and go."""
-        return self._incomplete or self._cgroups is not None
 
     def follow(self, metrics: str, cgroups: str, online: Sequence[int]) -> None:
         """Open, close and try again, so that what `metrics` and `cgroups` say is counted on the CPUs that are online.
@@ -62,7 +59,8 @@ class Opening:
         parse = partial(parse_event, devices=devices, named=table.named)
         plan = make_plan(groups_of(split_events(metrics), devices), parse, COUNTERS - self._watchdog_on)
         paths = self._find_cgroups(cgroups)
-        plan, paths = self._fit(plan, paths, len(online))
+        self._plan, paths = self._fit(plan, paths, len(online))
+        plan = self._plan
         counting = self._counting or Counting(self._calls, self._host)
         counting.follow(plan, online)
         if not len(counting):
@@ -76,7 +74,17 @@ class Opening:
             self._cgroups.follow(plan, paths, online)
             self._say_cgroups(cgroups, self._cgroups)
 
+    def look_again(self, metrics: str, cgroups: str, online: Sequence[int]) -> None:
+        """See whether what was refused can be had now, and which cgroups there are. Raises as `follow` does."""
+        if self._incomplete or self._no_cgroups:
+            self.follow(metrics, cgroups, online)
+        elif self._cgroups is not None:
+            plan, paths = self._fit(self._plan, self._cgroups.find(), len(online))
+            self._cgroups.follow(plan, paths, online)
+            self._say_cgroups(cgroups, self._cgroups)
+
     def _find_cgroups(self, patterns: str) -> list[str]:
+        self._no_cgroups = False
         words = [word.strip() for word in patterns.split(",") if word.strip()]
         if not words:
             return []
@@ -84,7 +92,7 @@ class Opening:
             self._cgroups = self._cgroups or CgroupCounting(self._calls, self._host, words)
         except SourceUnavailable as error:
             self._notices.say("perf_cgroups", str(error))
-            self._incomplete = True
+            self._no_cgroups = True
             return []
         return self._cgroups.find()
 
@@ -127,6 +135,7 @@ class Opening:
             if counting is not None:
                 counting.close()
         self._counting = self._cgroups = None
+        self._incomplete = False
 
     # --- what a person should know ------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ _MIB = 1 << 20
 _CACHE_LINE_BYTES = 64
 _SCF_BEAT_BYTES = 32
 _SLOTS = ("retiring", "bad_speculation", "frontend_bound", "backend_bound", "smt_contention")
+_NO_CORES = "this machine shows no counters of its processor"
 Shares = Callable[[Sequence[float]], Sequence[float] | None]
 
 
@@ -93,6 +94,8 @@ _AMD_EVENTS = ("dispatched_ops", "retired_ops", "no_ops_from_frontend", "backend
 
 def topdown_groups(devices: PmuDevices) -> tuple[GroupSpec, ...]:
     """Level 1 of the top-down method, by the events that the cores have."""
+    if not devices.cores:
+        return (GroupSpec("topdown", (), missing=_NO_CORES),)
     table = table_of(devices.host)
     named = {event for core in devices.cores for event in core.events}
     variants: list[Variant] = []
@@ -130,6 +133,8 @@ def _missing(table: PmuTable, what: str) -> str:
 def flops_groups(devices: PmuDevices) -> tuple[GroupSpec, ...]:
     """Floating-point operations, by the weights of the processor's table."""
     table = table_of(devices.host)
+    if not devices.cores:
+        return (GroupSpec("flops", (), missing=_NO_CORES),)
     variants = (_weighted(table, table.operations, "gflops", 1e9),) if table.operations else ()
     return (GroupSpec("flops", variants, missing=_missing(table, "does not count floating-point operations")),)
 

@@ -1,6 +1,6 @@
-"""Reads performance counters of the host and of cgroups; perf.py registers it, and is all that is loaded while it is off."""
+"""Performance counters of the host and of cgroups: what is open follows the flags and the CPUs, and is read and compared."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -24,13 +24,13 @@ class PerfSnapshot(msgspec.Struct, frozen=True):
     sockets: Mapping[int, int]
 
 
-class PerfCollector:
+class PerfCounters:
     """Counts what `--perf_metrics` names, on every CPU that is online, for the host and for each of `--perf_cgroups`."""
 
-    def __init__(self, context: Context, make_calls: Callable[[], PerfCalls] = KernelCalls) -> None:
+    def __init__(self, context: Context, calls: PerfCalls | None = None) -> None:
         self._settings = context.settings
         self._notices = context.notices
-        self._opening = Opening(make_calls(), context.host, context.notices)
+        self._opening = Opening(calls or KernelCalls(), context.host, context.notices)
         self._online_file = context.host.file(ONLINE)
         self._online_text = b""
         self._online: tuple[int, ...] = ()
@@ -47,9 +47,10 @@ class PerfCollector:
             opening.close()
             self._wanted = wanted
             self._rounds = 0
-        again = self._rounds % LOOK_AGAIN_EVERY == 0
-        if changed or not opening.is_open or (again and opening.may_change):
+        if changed or not opening.is_open:
             opening.follow(*wanted, self._online)
+        elif self._rounds % LOOK_AGAIN_EVERY == 0:
+            opening.look_again(*wanted, self._online)
         self._rounds += 1
         return PerfSnapshot(*opening.read(), opening.sockets)
 
