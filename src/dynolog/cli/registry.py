@@ -31,5 +31,6 @@ COMMANDS = (
     Entry("exporters", "exporters", "Exporters"),
     Entry("dcgm-pause", "dcgm", "DcgmPause"),
     Entry("dcgm-resume", "dcgm", "DcgmResume"),
+    Entry("perf", "perf", "Perf"),
     Entry("completion", "completion", "Completion"),
 )

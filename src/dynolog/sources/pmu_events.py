@@ -87,7 +87,8 @@ def _modifiers(text: str, letters: str) -> Modifiers:
 
 def _generic(text: str, base: str, modifiers: Modifiers, devices: PmuDevices) -> tuple[EventSpec, ...]:
     if base in SOFTWARE:
-        return (_spec(text, EventType.SOFTWARE, {"config": SOFTWARE[base]}, modifiers),)
+        unit = "ns" if base.endswith("-clock") else ""
+        return (_spec(text, EventType.SOFTWARE, {"config": SOFTWARE[base]}, modifiers, unit=unit),)
     cores = devices.cores
     if raw := _RAW.fullmatch(base) if base not in HARDWARE and base not in CACHE else None:
         words = {"config": int(raw[1], 16)}

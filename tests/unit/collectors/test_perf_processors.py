@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dynolog.collectors.perf_groups import Interval
 from dynolog.collectors.perf_plan import Plan, groups_of, make_plan
-from dynolog.collectors.perf_sets import Interval
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.pmu_devices import discover
 from dynolog.sources.pmu_events import parse_event
