@@ -105,6 +105,39 @@ HOST_OPTIONS: tuple[HostOption, ...] = (
         module="hostfile",
         class_name="HostFile",
     ),
+    HostOption(
+        option="--slurm-job",
+        metavar="JOB",
+        help="the hosts and processes of a SLURM job: 90210, 90210_2, 90210_[1-3], 90210+1",
+        module="slurm",
+        class_name="SlurmHosts",
+    ),
+    HostOption(
+        option="--k8s-selector",
+        metavar="LABEL=VALUE",
+        help="the nodes of the Kubernetes pods with these labels",
+        module="kubernetes",
+        class_name="SelectedPods",
+    ),
+    HostOption(
+        option="--k8s-job",
+        metavar="NAME",
+        help="the nodes of the pods of a Kubernetes Job, PyTorchJob or JobSet",
+        module="kubernetes",
+        class_name="JobPods",
+    ),
+    HostOption(
+        option="--k8s-namespace",
+        metavar="NS",
+        help="their namespace (that of the current context)",
+    ),
+    HostOption(
+        option="--discover",
+        metavar="CMD",
+        help="the hosts that a command prints",
+        module="discover",
+        class_name="DiscoveredHosts",
+    ),
 )
 
 
