@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 
-.PHONY: run test lint bench demo docs lock wheel clean torch
+.PHONY: run test test-pmu lint bench demo docs lock wheel clean torch
 
 run: $(VENV)/.run-ready
 	@echo
@@ -19,6 +19,10 @@ run: $(VENV)/.run-ready
 
 test: lint torch
 	$(BIN)/pytest -q
+
+# Real hardware counters, on an emulated ARM machine: needs qemu-system-arm; about a minute, and 70 MB of Debian packages.
+test-pmu: $(VENV)/.ready
+	$(BIN)/python -m pytest -q tests/emulated/machine_checks.py
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
