@@ -104,11 +104,14 @@ class Process:
 class Daemon(Process):
     """`dynolog` with its sockets in a directory of its own, so that tests run side by side with other daemons."""
 
-    def __init__(self, directory: Path, *flags: str, fabric: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, directory: Path, *flags: str, fabric: str | None = None, prefix: tuple[str, ...] = (), **options: Any
+    ) -> None:
         self.directory = directory
         self.unix = directory / "rpc.sock"
         self.ipc_dir = ipc_directory(directory)
         command = [
+            *prefix,
             sys.executable,
             "-m",
             "dynolog.daemon.main",
@@ -120,7 +123,11 @@ class Daemon(Process):
             *flags,
         ]
         super().__init__(command, **options)
-        self.wait_for("dynolog is ready", timeout_s=20)
+        try:
+            self.wait_for("dynolog is ready", timeout_s=20)
+        except BaseException:
+            self.stop(signal.SIGKILL)
+            raise
 
     def dyno(self, *arguments: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
         """Run `dyno` against this daemon."""
@@ -213,7 +220,7 @@ def running_trainer(
         ]
     process = Process(command, env=env, start_new_session=True, **options)
     try:
-        process.wait_for(" step 1 ", count=ranks, timeout_s=120)
+        process.wait_for(" step 1 ", count=ranks, timeout_s=240)
         yield process
     finally:
         if ranks > 1:

@@ -111,9 +111,11 @@ def test_four_ranks_under_torchrun_write_four_traces_and_the_launcher_none(tmp_p
 @pytest.mark.root
 def test_a_trainer_in_its_own_network_and_pid_namespace_needs_no_mount(tmp_path: Path) -> None:
     """Its abstract socket is out of reach and it says pids=[1]: the daemon goes where it is, and knows who it is."""
+    # The daemon too, with its loopback up: another one on this machine may hold the name that trainers look for.
+    apart = (tool("unshare"), "--net", "sh", "-c", f'{tool("ip")} link set lo up && exec "$@"', "sh")
     unshare = (tool("unshare"), "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
     with (
-        running_daemon(tmp_path / "d", "--ipc_namespaces", fabric="dynolog") as daemon,
+        running_daemon(tmp_path / "d", "--ipc_namespaces", fabric="dynolog", prefix=apart) as daemon,
         running_trainer(trainer_env(tmp_path, None), prefix=unshare),
     ):
         (trainer,) = daemon.wait_for_trainers(1)
