@@ -12,6 +12,7 @@ from dynolog.fleet.tool import on_path, run_tool
 JOB_LABELS = ("job-name", "training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _CREDENTIALS = ("Unauthorized", "must be logged in", "provide credentials")
+_EXPIRED = "(Expired)"
 
 PodLister = Callable[[str, str], list[Pod]]
 
@@ -66,9 +67,12 @@ def _lister() -> PodLister:
 
 
 def _kubectl_pods(kubectl: str, selector: str, namespace: str) -> list[Pod]:
-    """Asks in pages by itself, and prints them as one list."""
+    """kubectl asks in pages, and prints them as one list; when the list expires meanwhile, which ends it, all at once."""
     command = [kubectl, "get", "pods", f"--selector={selector}", "--output=json", "--request-timeout=15s"]
-    output = run_tool([*command, f"--namespace={namespace}"] if namespace else command)
+    command += [f"--namespace={namespace}"] if namespace else []
+    output = run_tool(command)
+    if output.exit_code and _EXPIRED in output.stderr:
+        output = run_tool([*command, "--chunk-size=0"])
     if output.exit_code == 0:
         return parse_pods(output.stdout).items
     if any(word in output.stderr for word in _CREDENTIALS):
