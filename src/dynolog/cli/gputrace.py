@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 
 from dynolog.cli.daemon_kind import knows_ours
-from dynolog.cli.exit_codes import DONE, FAILED, CommandError, Interrupted
+from dynolog.cli.exit_codes import DONE, FAILED, USAGE, CommandError, Interrupted
 from dynolog.cli.follow_up import Conclusion, FollowOptions, add_follow_options, conclude, follow_options
 from dynolog.cli.gputrace_report import Answer, print_outcome, print_trace_reply
 from dynolog.cli.reply_text import ask, print_json
 from dynolog.cli.target_words import command_for
-from dynolog.cli.trace_arguments import TraceCommand, add_trace_options, trace_command
+from dynolog.cli.trace_arguments import FOR_MANY_HOSTS, TraceCommand, add_trace_options, trace_command
 from dynolog.rpc.client import RawReply, Target
 from dynolog.rpc.messages import SetKinetOnDemandRequest, TraceReply
 
@@ -37,6 +37,12 @@ class Gputrace:
 
     def run(self, arguments: argparse.Namespace, target: Target) -> int:
         """Ask, print what the public dyno prints, then follow."""
+        if arguments.resume:
+            from dynolog.cli.fleet_resume import resume  # noqa: PLC0415 - asyncio, only for many hosts
+
+            return resume(arguments, target)
+        if alone := next((name for name in FOR_MANY_HOSTS if getattr(arguments, name)), ""):
+            raise CommandError(f"--{alone.replace('_', '-')} is for many hosts: name them with --hosts", USAGE)
         command = trace_command(arguments)
         options = follow_options(arguments)
         if command.only_ours and not knows_ours(target):

@@ -84,6 +84,17 @@ def ranks(text: str) -> list[int]:
     return chosen
 
 
+def required_share(text: str) -> float:
+    """Which share of hosts: `all` is 1, `any` 0, `80%` 0.8."""
+    words = {"all": 1.0, "any": 0.0}
+    if text in words:
+        return words[text]
+    percent = _float(text.removesuffix("%"))
+    if not text.endswith("%") or not 0 <= percent <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not all, any, or a share such as 80%")
+    return percent / 100
+
+
 def names(text: str) -> list[str]:
     """Comma list of process names."""
     return [part.strip() for part in text.split(",") if part.strip()]

@@ -5,7 +5,18 @@ import argparse
 import msgspec
 
 from dynolog.cli.exit_codes import USAGE, CommandError
-from dynolog.cli.option_types import NO_JOB_NUMBER, job, names, not_negative, pids, positive, ranks, whole_seconds
+from dynolog.cli.option_types import (
+    NO_JOB_NUMBER,
+    job,
+    names,
+    not_negative,
+    pids,
+    positive,
+    positive_seconds,
+    ranks,
+    required_share,
+    whole_seconds,
+)
 from dynolog.model.errors import RequestError
 from dynolog.profiling.kineto_config import KinetoConfig
 from dynolog.profiling.trace_options import TraceOptions, render_request
@@ -19,6 +30,7 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     """Those of the original first, with its defaults (but for --process-limit, whose 3 left ranks out), then ours."""
     _add_targets(parser.add_argument_group("which processes"))
     _add_recording(parser.add_argument_group("what to record"))
+    _add_many_hosts(parser.add_argument_group("with many hosts"))
 
 
 def _add_targets(group: "argparse._ArgumentGroup") -> None:
@@ -34,7 +46,9 @@ def _add_targets(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--name", type=names, action="extend", default=[], metavar="NAME,...", help="processes of this name"
     )
-    group.add_argument("--ranks", type=ranks, default=[], metavar="RANK,...", help="only these ranks: 0,8-15")
+    group.add_argument(
+        "--ranks", "--only-ranks", type=ranks, default=[], metavar="RANK,...", help="only these ranks: 0,8-15"
+    )
     group.add_argument(
         "--include-launchers", action="store_true", help="trace torchrun and the like too: their traces are empty"
     )
@@ -44,7 +58,7 @@ def _add_targets(group: "argparse._ArgumentGroup") -> None:
 
 def _add_recording(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
-        "--log-file", required=True, metavar="PATH", help="file to write, absolute; _PID comes before .json"
+        "--log-file", default="", metavar="PATH", help="file to write, absolute; _PID comes before .json"
     )
     group.add_argument("--duration-ms", type=positive, default=500, metavar="MS", help="length of the trace (500)")
     group.add_argument("--iterations", type=int, default=-1, metavar="N", help="record N iterations instead of a time")
@@ -75,6 +89,31 @@ def _add_recording(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--with-modules", action="store_true", help="modules of operators")
 
 
+def _add_many_hosts(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--require",
+        type=required_share,
+        metavar="all|any|N%",
+        help="hosts that must have something to trace, else none is (any)",
+    )
+    group.add_argument("--sample", type=positive, metavar="N", help="trace N processes, spread over the hosts")
+    group.add_argument("--one-per-host", action="store_true", help="trace one process of each host")
+    group.add_argument(
+        "--name-template",
+        default="",
+        metavar="T",
+        help="{dir}/{job}/{host}_rank{rank}_{pid}.json; {dir} and {stem} are --log-file's",
+    )
+    group.add_argument("--step-ms", type=positive_seconds, metavar="MS", help="time of an iteration, for the round-up")
+    group.add_argument("--manifest", default="", metavar="FILE", help="where manifest.json goes (beside the traces)")
+    group.add_argument(
+        "--resume", default="", metavar="FILE", help="go on following and fetching a trace by its manifest"
+    )
+
+
+FOR_MANY_HOSTS = ("require", "sample", "one_per_host", "name_template", "step_ms", "manifest")
+
+
 class TraceCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A request, its config as libkineto reads it, and what must be known of the daemon before it is sent."""
 
@@ -85,6 +124,8 @@ class TraceCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 def trace_command(arguments: argparse.Namespace) -> TraceCommand:
     """What was asked for. Raises CommandError (usage) for what libkineto would not carry out."""
+    if not arguments.log_file:
+        raise CommandError("--log-file says where the traces shall be written: it is missing", USAGE)
     if not arguments.log_file.isprintable():  # a line break would add keys to the config
         raise CommandError("--log-file holds a character that cannot be printed", USAGE)
     if not arguments.log_file.startswith("/"):
@@ -92,7 +133,7 @@ def trace_command(arguments: argparse.Namespace) -> TraceCommand:
             f"--log-file {arguments.log_file} must be absolute: the trainer writes it, and its directory is not yours",
             USAGE,
         )
-    text = render_request(_options(arguments))
+    text = render_request(trace_options(arguments))
     try:
         config = KinetoConfig.parse(text)
     except RequestError as error:
@@ -112,7 +153,8 @@ def trace_command(arguments: argparse.Namespace) -> TraceCommand:
     return TraceCommand(request=request, config=config, only_ours=_only_ours(arguments))
 
 
-def _options(arguments: argparse.Namespace) -> TraceOptions:
+def trace_options(arguments: argparse.Namespace) -> TraceOptions:
+    """What to record."""
     return TraceOptions(
         log_file=arguments.log_file,
         duration_ms=arguments.duration_ms,

@@ -1,0 +1,99 @@
+"""After the requests of many hosts were taken: follow, fetch, sum up, and a manifest that is true whatever happens."""
+
+import shlex
+import sys
+
+from dynolog.cli.exit_codes import DONE, FAILED, UNREACHABLE, Interrupted
+from dynolog.cli.fleet_summary import summary_lines
+from dynolog.cli.fleet_trace_view import choose_view
+from dynolog.cli.follow_up import FollowOptions
+from dynolog.cli.parser import Invocation
+from dynolog.cli.printable import printable
+from dynolog.cli.reply_text import print_json
+from dynolog.fleet.fan_out import FanOutOptions
+from dynolog.fleet.follow import follow_hosts
+from dynolog.fleet.manifest import Manifest, ManifestFile
+
+
+def conclude_group(arguments: Invocation, fan_out: FanOutOptions, options: FollowOptions, file: ManifestFile) -> int:
+    """Returns the exit code. Raises Interrupted on Ctrl-C, with how to go on."""
+    manifest = file.manifest
+    if not options.wait:
+        file.save()
+        if arguments.json:
+            print_json(manifest)
+        else:
+            for line in summary_lines(manifest):
+                print(printable(line))
+            print(printable(f"Follow them with: {how_to_resume(file.path, options)}"))
+        return _exit_code(manifest, waited=False)
+    try:
+        _follow(arguments, fan_out, options, file)
+        if options.fetch:
+            from dynolog.cli.fleet_fetch import fetch_group  # noqa: PLC0415 - hashing loads libcrypto: only for files
+
+            fetch_group(file, fan_out, options, as_json=arguments.json)
+    except KeyboardInterrupt:
+        manifest.state = "interrupted"
+        file.save()
+        raise Interrupted(
+            f"interrupted: the traces go on; {file.path} says how they stand: go on with `{how_to_resume(file.path, options)}`"
+        ) from None
+    manifest.state = "done" if all(process.is_final for process in manifest.processes) else "following"
+    file.save()
+    _report(arguments, options, file)
+    return _exit_code(manifest, waited=True)
+
+
+def _follow(arguments: Invocation, fan_out: FanOutOptions, options: FollowOptions, file: ManifestFile) -> None:
+    view = choose_view(file.manifest, as_json=arguments.json)
+
+    def changed() -> None:
+        view.show()
+        file.touch()
+
+    try:
+        changed()
+        follow_hosts(file.manifest, fan_out, changed, wait_timeout_s=options.wait_timeout_s)
+    finally:
+        view.close()
+    file.save()
+
+
+def _report(arguments: Invocation, options: FollowOptions, file: ManifestFile) -> None:
+    manifest = file.manifest
+    if arguments.json:
+        print_json(manifest)
+        return
+    for line in summary_lines(manifest):
+        print(printable(line))
+    print(printable(f"Manifest: {file.path}"))
+    if manifest.state != "done":
+        again = how_to_resume(file.path, options)
+        print(printable(f"dyno: not all have ended: go on with `{again}`"), file=sys.stderr)
+
+
+def how_to_resume(path: str, options: FollowOptions) -> str:
+    """What to type."""
+    words = ["dyno", "gputrace", "--resume", path]
+    if options.fetch:
+        words += ["--fetch", options.fetch]
+    return shlex.join(words)
+
+
+def _exit_code(manifest: Manifest, *, waited: bool) -> int:
+    """0 when every host answered and every process has a good file (or, not waited for, was asked); 3 when no host is left."""
+    if all(host.outcome != "answered" for host in manifest.hosts):
+        return UNREACHABLE
+    if any(host.outcome != "answered" or (host.error and not host.request_id) for host in manifest.hosts):
+        return FAILED
+    if not manifest.processes:
+        return FAILED
+    if not waited:
+        return FAILED if any(process.outcome == "not_traced" for process in manifest.processes) else DONE
+    # Nobody can know what became of a trace of the original daemon.
+    originals = {host.label for host in manifest.hosts if host.original}
+    good = all(
+        process.host in originals or (process.is_good and not process.fetch_error) for process in manifest.processes
+    )
+    return DONE if good else FAILED

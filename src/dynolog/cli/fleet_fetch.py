@@ -1,0 +1,109 @@
+"""Bringing the traces of many hosts here, several at a time: resumed, checked, and completed with rank and world size."""
+
+import functools
+import os
+import queue
+import threading
+
+from dynolog.cli.fetch import fetch_one
+from dynolog.cli.fetch_names import safe_name, with_suffix
+from dynolog.cli.follow_up import FollowOptions
+from dynolog.cli.printable import printable
+from dynolog.cli.quantities import size
+from dynolog.fleet.distributed_info import DistributedInfo, add_info, sha256_without
+from dynolog.fleet.fan_out import FanOutOptions
+from dynolog.fleet.manifest import HostEntry, ManifestFile, ProcessEntry
+from dynolog.model.errors import DynologError
+from dynolog.rpc.client import Target
+from dynolog.rpc.fetch_client import Fetch
+
+AT_A_TIME = 8
+
+
+def fetch_group(file: ManifestFile, fan_out: FanOutOptions, options: FollowOptions, *, as_json: bool) -> None:
+    """Fetch every written trace that is not here yet, and note each in the manifest. Raises KeyboardInterrupt."""
+    manifest = file.manifest
+    hosts = {host.label: host for host in manifest.hosts}
+    wanted = [process for process in manifest.processes if process.outcome == "written" and process.capture_id]
+    os.makedirs(options.fetch, exist_ok=True)
+    names = _names(wanted)
+    work: queue.SimpleQueue[int] = queue.SimpleQueue()
+    done: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for index in range(len(wanted)):
+        work.put(index)
+
+    def worker() -> None:
+        while True:
+            try:
+                index = work.get_nowait()
+            except queue.Empty:
+                return
+            process = wanted[index]
+            _fetch(process, hosts[process.host], os.path.join(options.fetch, names[index]), fan_out, options.compress)
+            done.put(index)
+
+    for _ in range(min(AT_A_TIME, len(wanted))):
+        # Not an executor: after Ctrl-C the interpreter would wait for its threads.
+        threading.Thread(target=worker, name="fetch", daemon=True).start()
+    for _ in wanted:
+        process = wanted[done.get()]
+        file.touch()
+        if not as_json and process.fetched:
+            print(printable(f"{process.fetched}: {size(process.fetched_size_bytes)}, SHA-256 checked"))
+
+
+def _names(wanted: list[ProcessEntry]) -> list[str]:
+    """File names here. Those of the template differ already; for others the host, then the capture, makes the difference."""
+    names = [safe_name(process.path) for process in wanted]
+    for index, process in enumerate(wanted):
+        if names.count(names[index]) > 1:
+            names[index] = with_suffix(names[index], f"_{safe_name(process.host)}_{safe_name(process.capture_id)}")
+    return names
+
+
+def _fetch(process: ProcessEntry, host: HostEntry, path: str, fan_out: FanOutOptions, compress: bool) -> None:
+    """One file. What goes wrong stands in the entry."""
+    process.fetch_error = ""
+    info = None if process.rank is None else DistributedInfo(rank=process.rank, world_size=process.world_size)
+    target = Target(hostname=host.host, port=host.port, token_file=fan_out.token_file, timeout_s=fan_out.timeout_s)
+    try:
+        if process.fetched and _is_here(process):
+            return
+        process.fetched = ""
+        if not (os.path.lexists(path) and sha256_without(path, info) == process.sha256):
+            fetch_one(functools.partial(Fetch, target, process.capture_id), process.capture_id, path, compress=False)
+        if info is not None and not process.memory_snapshot:
+            process.distributed_info_added = add_info(path, info) or sha256_without(path, None) != process.sha256
+        if compress:
+            path = _compressed(path)
+        process.fetched_sha256 = sha256_without(path, None)
+        process.fetched_size_bytes = os.stat(path).st_size
+        process.fetched = path
+    except DynologError as error:
+        process.fetch_error = str(error)
+    except OSError as error:
+        process.fetch_error = error.strerror or str(error)
+
+
+def _is_here(process: ProcessEntry) -> bool:
+    try:
+        return sha256_without(process.fetched, None) == process.fetched_sha256
+    except OSError:
+        return False
+
+
+def _compressed(path: str) -> str:
+    """Compress a file that is no gzip yet, in place of it; no time in it, so that equal traces give equal files."""
+    import gzip  # noqa: PLC0415 - only with --gzip
+    import shutil  # noqa: PLC0415
+
+    with open(path, "rb") as plain:
+        if plain.read(2) == b"\x1f\x8b":
+            return path
+        plain.seek(0)
+        temporary = f"{path}.{os.getpid()}.gz.tmp"
+        with open(temporary, "xb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+            shutil.copyfileobj(plain, packed, 1 << 20)
+    os.rename(temporary, path + ".gz")
+    os.unlink(path)
+    return path + ".gz"

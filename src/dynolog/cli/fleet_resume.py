@@ -1,0 +1,33 @@
+"""dyno gputrace --resume: a trace of many hosts, taken up again from its manifest."""
+
+import argparse
+
+from dynolog.cli.exit_codes import CommandError
+from dynolog.cli.fleet_conclusion import conclude_group
+from dynolog.cli.follow_up import follow_options
+from dynolog.cli.parser import Invocation
+from dynolog.fleet.fan_out import FanOutOptions
+from dynolog.fleet.manifest import ASKED, PLANNED, UNKNOWN, ManifestFile, read_manifest
+from dynolog.rpc.client import Target
+
+
+def resume(arguments: argparse.Namespace, target: Target) -> int:
+    """Follow what has not ended, fetch what is not here. A daemon that was lost is asked again."""
+    assert isinstance(arguments, Invocation)
+    manifest = read_manifest(arguments.resume)
+    options = follow_options(arguments)
+    if arguments.wait is None:
+        options = type(options)(
+            wait=True, wait_timeout_s=options.wait_timeout_s, fetch=options.fetch, compress=options.compress
+        )
+    if not any(host.request_id for host in manifest.hosts):
+        raise CommandError(f"{arguments.resume}: no daemon has acknowledged a request: there is nothing to follow")
+    requested = {host.label for host in manifest.hosts if host.request_id}
+    for process in manifest.processes:
+        if process.outcome == UNKNOWN and process.host in requested and process.capture_id:
+            process.outcome, process.reason = ASKED, ""
+        elif process.outcome in (ASKED, PLANNED) and process.host not in requested:
+            process.outcome, process.reason = UNKNOWN, "its daemon had not acknowledged the request when dyno ended"
+    manifest.state = "following"
+    fan_out = FanOutOptions(timeout_s=target.timeout_s, fanout=arguments.fanout, token_file=target.token_file)
+    return conclude_group(arguments, fan_out, options, ManifestFile(manifest, arguments.resume))

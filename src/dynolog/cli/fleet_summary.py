@@ -1,0 +1,83 @@
+"""How the traces of many hosts ended, in a table and in words."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from dynolog.cli.captures_report import who
+from dynolog.cli.quantities import count, processes, size
+from dynolog.cli.table import table, terminal_columns
+from dynolog.fleet.manifest import HostEntry, Manifest, ProcessEntry
+from dynolog.fleet.trigger import processes_by_host
+
+_MOST_HOSTS = 64
+_MOST_PROCESSES = 100
+STATES = (
+    "planned",
+    "asked",
+    "pending",
+    "delivered",
+    "recording",
+    "written",
+    "empty",
+    "failed",
+    "expired",
+    "not_traced",
+    "unknown",
+)
+
+
+def word_of(process: ProcessEntry) -> str:
+    """Its outcome; `empty` for a file with nothing in it."""
+    return "empty" if process.outcome == "written" and not process.is_good else process.outcome
+
+
+def counts(found: Sequence[ProcessEntry]) -> Counter[str]:
+    """How many have which outcome."""
+    return Counter(map(word_of, found))
+
+
+def words_for(found: Sequence[ProcessEntry]) -> str:
+    """`2 written, 1 failed`."""
+    numbers = counts(found)
+    return ", ".join(f"{numbers[word]:,} {word.replace('_', ' ')}" for word in STATES if numbers[word]) or "-"
+
+
+def summary_lines(manifest: Manifest) -> Iterator[str]:
+    """A line a host (of very many only those with trouble), each process that has no good file, and the sum."""
+    by_host = processes_by_host(manifest)
+    rows = [_row(host, by_host.get(host.label, [])) for host in manifest.hosts]
+    shown = rows if len(rows) <= _MOST_HOSTS else [row for row in rows if row[-1]][:_MOST_HOSTS]
+    if shown:
+        yield ""
+        yield from table(
+            ("HOST", "PROCESSES", "SIZE", "CLOCK", "REMARK"), shown, right=(2, 3), columns=terminal_columns()
+        ).splitlines()
+    if len(shown) < len(rows):
+        yield f"... and {len(rows) - len(shown):,} more hosts"
+    bad = [one for one in manifest.processes if (one.is_final and not one.is_good) or one.fetch_error or one.warnings]
+    for process in bad[:_MOST_PROCESSES]:
+        yield f"{process.host}, {who(process.pid, process.host_pid, process.rank)}: {_why(process)}"
+    if len(bad) > _MOST_PROCESSES:
+        yield f"... and {len(bad) - _MOST_PROCESSES:,} more processes: the manifest has all"
+    hosts = f"{count(len(manifest.hosts), 'host')}"
+    fetched = sum(bool(process.fetched) for process in manifest.processes)
+    brought = f", {fetched:,} fetched" if fetched else ""
+    yield f"{processes(len(manifest.processes))} on {hosts}: {words_for(manifest.processes)}{brought}"
+
+
+def _row(host: HostEntry, found: Sequence[ProcessEntry]) -> tuple[str, ...]:
+    bytes_written = sum(process.size_bytes for process in found)
+    clock = "-" if host.clock_offset_ns is None else f"{host.clock_offset_ns / 1e6:+.1f} ms"
+    remark = f"{host.outcome}: {host.error}" if host.outcome != "answered" else host.error
+    if not remark and not found:
+        remark = host.notes[-1] if host.notes else "nothing to trace"
+    return host.label, words_for(found), size(bytes_written) if bytes_written else "-", clock, remark
+
+
+def _why(process: ProcessEntry) -> str:
+    if process.fetch_error:
+        return f"{process.path} was not fetched: {process.fetch_error}"
+    if process.is_good:
+        return f"{process.path}: warning: {'; '.join(process.warnings)}"
+    where = f" ({process.path})" if process.path else ""
+    return f"{word_of(process).replace('_', ' ')}: {process.reason or 'nothing was recorded'}{where}"
