@@ -17,6 +17,7 @@ from dynolog.collectors import (
     perf,
     pressure,
     rapl,
+    resctrl,
     sensors,
     sockets,
     tcp_udp,
@@ -47,6 +48,7 @@ COLLECTORS: tuple[CollectorSpec, ...] = (
     pcie_aer.SPEC,
     sensors.SPEC,
     rapl.SPEC,
+    resctrl.SPEC,
     perf.SPEC,
     own.SPEC,
 )

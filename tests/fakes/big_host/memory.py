@@ -20,6 +20,11 @@ NUMASTAT = {
     "local_node": 49_000,
     "other_node": 1_030,
 }
+MOVED_BYTES, LOCAL_BYTES, OCCUPIED_BYTES = (
+    3 << 30,
+    2 << 30,
+    200 << 20,
+)  # by Resource Control, of each of 4 caches in a step
 CORRECTABLE_ERRORS = 3  # on controller mc2 in a step; the others have none
 _VMSTAT_NAMES = """
 nr_free_pages nr_free_pages_blocks nr_zone_inactive_anon nr_zone_active_anon nr_zone_inactive_file
@@ -115,6 +120,10 @@ def build_memory(root: Path, step: int) -> None:
     write(root, "proc/vmstat", "".join(counters))
     for node in range(NODES):
         _build_node(root, node, step)
+        cache = f"sys/fs/resctrl/mon_data/mon_L3_{node:02}"
+        write(root, f"{cache}/mbm_total_bytes", f"{10**12 + MOVED_BYTES * step}\n")
+        write(root, f"{cache}/mbm_local_bytes", f"{10**11 + LOCAL_BYTES * step}\n")
+        write(root, f"{cache}/llc_occupancy", f"{OCCUPIED_BYTES}\n")
     for controller in range(CONTROLLERS):
         folder = f"sys/devices/system/edac/mc/mc{controller}"
         errors = CORRECTABLE_ERRORS * step if controller == 2 else 0

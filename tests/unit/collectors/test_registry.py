@@ -32,6 +32,7 @@ _BIG_HOST_HAS = {
     "pcie_aer",
     "sensors",
     "rapl",
+    "resctrl",
 }
 
 
