@@ -99,7 +99,7 @@ def _try(plan: Plan, devices: PmuDevices, calls: PerfCalls) -> tuple[list[str], 
     counting = Counting(calls, devices.host)
     try:
         counting.follow(plan, _one_cpu_each(plan, devices))
-        opened = [event.name for read in counting.read() for bank in read.group.banks for event in bank.events]
+        opened = [event.name for read in counting.read().reads for bank in read.group.banks for event in bank.events]
         refusals = {group: f"{refusal.reason}" for group, refusal in counting.refusals.items()}
     finally:
         counting.close()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import msgspec.structs
 
-from dynolog.collectors.perf_counting import Counting, Read
+from dynolog.collectors.perf_counting import Counting, Counts
 from dynolog.collectors.perf_plan import Plan
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.perf_cgroups import find_cgroups, open_cgroup, perf_cgroup_root
@@ -38,8 +38,8 @@ class CgroupCounting:
         self._calls = calls
         self._host = host
         self._patterns = patterns
-        self._root = perf_cgroup_root(host)
         self._cgroups: dict[str, _Cgroup] = {}
+        self._root = perf_cgroup_root(host)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class CgroupCounting:
 
     def follow(self, plan: Plan, paths: Sequence[str], online: Sequence[int]) -> None:
         """Count exactly `paths`, on the CPUs that are online."""
-        plan = Plan(tuple(planned for planned in plan.planned if planned.group.in_cgroups), {})
+        plan = Plan(tuple(planned for planned in plan.planned if planned.group.in_cgroups), {}, plan.partial)
         self.uncounted = {}
         for path in set(self._cgroups) - set(paths):
             self._cgroups.pop(path).close()
@@ -85,7 +85,7 @@ class CgroupCounting:
             (refusal.reason for refusal in known.counting.refusals.values()), "nothing to count"
         )
 
-    def read(self) -> dict[str, tuple[Read, ...]]:
+    def read(self) -> dict[str, Counts]:
         """Counts by path."""
         return {path: cgroup.counting.read() for path, cgroup in self._cgroups.items()}
 
@@ -94,3 +94,6 @@ class CgroupCounting:
         for cgroup in self._cgroups.values():
             cgroup.close()
         self._cgroups.clear()
+
+    def __del__(self) -> None:
+        self.close()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from dynolog.collectors.perf_counting import Read
+from dynolog.collectors.perf_counting import Counts
 from dynolog.collectors.perf_opening import Opening
 from dynolog.collectors.perf_values import Shares, cgroup_values, grown, host_values
 from dynolog.collectors.spec import Context, Values
@@ -19,8 +19,8 @@ LOOK_AGAIN_EVERY = 60
 class PerfSnapshot(msgspec.Struct, frozen=True):
     """Counts of the host, and of each cgroup by its path; and the sockets of its CPUs."""
 
-    host: tuple[Read, ...]
-    cgroups: Mapping[str, tuple[Read, ...]]
+    host: Counts
+    cgroups: Mapping[str, Counts]
     sockets: Mapping[int, int]
 
 
@@ -68,11 +68,12 @@ class PerfCounters:
         """Metrics of the interval; none of a group that had a counter for less than --perf_min_running_pct of it."""
         starved: set[str] = set()
         shares = Shares(self._settings.number("perf_min_running_pct") / 100, starved.add)
-        values = host_values(grown(before.host, after.host, idle_is_zero=False), elapsed_s, shares, after.sockets)
-        for path, reads in after.cgroups.items():
+        groups = grown(before.host, after.host, idle_is_zero=False)
+        values = host_values(groups, elapsed_s, shares, after.host.partial, after.sockets)
+        for path, counts in after.cgroups.items():
             if path in before.cgroups:
-                groups = grown(before.cgroups[path], reads, idle_is_zero=True)
-                values.update(cgroup_values(groups, elapsed_s, shares, path))
+                groups = grown(before.cgroups[path], counts, idle_is_zero=True)
+                values.update(cgroup_values(groups, elapsed_s, shares, counts.partial, path))
         if starved != self._starved:
             self._starved = starved
             self._opening.say_starved(starved)

@@ -34,8 +34,18 @@ class Read(msgspec.Struct, frozen=True):
     tables: tuple[Table, ...]
 
 
+class Counts(msgspec.Struct, frozen=True):
+    """One reading of everything. The groups named in `partial` lack a PMU, so that their sums are not those of the host."""
+
+    reads: tuple[Read, ...]
+    partial: frozenset[str] = frozenset()
+
+
 class Counting:
-    """Opens what a plan says, as far as the kernel lets it; `refusals` gives the reason for each group that is not counted."""
+    """Opens what a plan says, as far as the kernel lets it.
+
+    `refusals` gives the reason for each group that is not counted, by its name; by `GROUP (PMU)` when it is on another PMU.
+    """
 
     def __init__(self, calls: PerfCalls, host: HostFiles, cgroup_fd: int = -1) -> None:
         self.refusals: dict[str, PerfRefused] = {}
@@ -43,6 +53,7 @@ class Counting:
         self._host = host
         self._cgroup_fd = cgroup_fd
         self._open: dict[tuple[str, str], OpenGroup] = {}
+        self._partial: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -57,7 +68,7 @@ class Counting:
 
         `plan` may differ from the last one in the CPUs of a PMU and in which groups it has.
         """
-        self.refusals = {}
+        refusals: dict[tuple[str, str], PerfRefused] = {}
         wanted = {(planned.group.name, planned.pmu): planned for planned in plan.planned}
         for name in set(self._open).difference(wanted):
             self._close(name)
@@ -67,10 +78,12 @@ class Counting:
             except OSError as error:
                 self._close(name)
                 events = [event.name for event in planned.options[0].events]
-                self.refusals[planned.group.name] = refused(error, events, self._host)
-        for group, _ in self._open:
-            # What is counted on one core type is not refused because another one has it not.
-            self.refusals.pop(group, None)
+                refusals[name] = refused(error, events, self._host)
+        counted = {group for group, _ in self._open}
+        self._partial = frozenset(group for group, _ in refusals if group in counted) | (plan.partial & counted)
+        self.refusals = {
+            f"{group} ({pmu})" if group in counted else group: refusal for (group, pmu), refusal in refusals.items()
+        }
 
     def _follow_one(self, name: tuple[str, str], planned: Planned, online: Sequence[int]) -> None:
         if (known := self._open.get(name)) is not None:
@@ -111,9 +124,10 @@ class Counting:
             return self._open_option(divided, online)
         return tuple(banks)
 
-    def read(self) -> tuple[Read, ...]:
+    def read(self) -> Counts:
         """Everything that is counted."""
-        return tuple(Read(group, tuple(bank.read() for bank in group.banks)) for group in self._open.values())
+        reads = tuple(Read(group, tuple(bank.read() for bank in group.banks)) for group in self._open.values())
+        return Counts(reads, self._partial)
 
     def close(self) -> None:
         """Close every descriptor."""

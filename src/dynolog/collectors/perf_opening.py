@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from dynolog.collectors.perf_cgroups import CgroupCounting
-from dynolog.collectors.perf_counting import Counting, Read
-from dynolog.collectors.perf_plan import COUNTERS, Plan, Planned, descriptors_of, groups_of, make_plan
+from dynolog.collectors.perf_counting import Counting, Counts
+from dynolog.collectors.perf_plan import COUNTERS, Plan, descriptors_of, groups_of, make_plan
 from dynolog.collectors.spec import Notices
 from dynolog.model.errors import SourceUnavailable
 from dynolog.sources.host_files import HostFiles
@@ -57,7 +57,9 @@ class Opening:
         self._watchdog_on = self._host.read_text(WATCHDOG) == "1"
         table = table_of(self._host)
         parse = partial(parse_event, devices=devices, named=table.named)
-        plan = make_plan(groups_of(split_events(metrics), devices), parse, COUNTERS - self._watchdog_on)
+        plan = make_plan(
+            groups_of(split_events(metrics), devices), parse, COUNTERS - self._watchdog_on, len(devices.cores)
+        )
         paths = self._find_cgroups(cgroups)
         self._plan, paths = self._fit(plan, paths, len(online))
         plan = self._plan
@@ -105,26 +107,31 @@ class Opening:
         if need <= room:
             self._notices.say("perf_descriptors", "")
             return plan, paths
-        kept: list[Planned] = []
-        for planned, takes in zip(plan.planned, host, strict=True):
-            if takes <= room:
-                kept.append(planned)
-                room -= takes
-        most = room // each if each and len(kept) == len(plan.planned) else 0
-        left_out = [planned.group.name for planned in plan.planned if planned not in kept] + paths[most:]
+        takes: dict[str, int] = {}
+        for planned, fds in zip(plan.planned, host, strict=True):
+            takes[planned.group.name] = takes.get(planned.group.name, 0) + fds
+        left_out: list[str] = []
+        for name, fds in takes.items():
+            if fds <= room:
+                room -= fds
+            else:
+                left_out.append(name)
+        most = 0 if left_out or not each else room // each
+        kept = tuple(planned for planned in plan.planned if planned.group.name not in left_out)
+        left_out += paths[most:]
         self._notices.say(
             "perf_descriptors",
             f"counting all that is asked for takes {need} file descriptors on {online} CPUs, more than the limit allows; left out: "
             f"{_some(left_out)}: {_FEWER}",
         )
-        return Plan(tuple(kept), plan.problems), paths[:most]
+        return Plan(kept, plan.problems, plan.partial), paths[:most]
 
     @property
     def _descriptors(self) -> int:
         """Those that are open now."""
         return sum(counting.descriptors for counting in (self._counting, self._cgroups) if counting is not None)
 
-    def read(self) -> tuple[tuple[Read, ...], Mapping[str, tuple[Read, ...]]]:
+    def read(self) -> tuple[Counts, Mapping[str, Counts]]:
         """The host's counts, and those of each cgroup."""
         assert self._counting is not None, "follow comes first"
         return self._counting.read(), self._cgroups.read() if self._cgroups is not None else {}

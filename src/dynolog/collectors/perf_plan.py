@@ -38,10 +38,14 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to open, in the order of importance, and one sentence for each group that this machine cannot have."""
+    """What to open, in the order of importance, and one sentence for each group that this machine cannot have.
+
+    The groups named in `partial` exist on some core types of a hybrid processor only, and have no sum over all of them.
+    """
 
     planned: tuple[Planned, ...]
     problems: Mapping[str, str]
+    partial: frozenset[str] = frozenset()
 
 
 def groups_of(words: Iterable[str], devices: PmuDevices) -> tuple[GroupSpec, ...]:
@@ -66,11 +70,15 @@ def _merged(one: GroupSpec, other: GroupSpec) -> GroupSpec:
 
 
 def make_plan(
-    groups: Sequence[GroupSpec], parse: Callable[[str], tuple[EventSpec, ...]], counters: int = COUNTERS
+    groups: Sequence[GroupSpec],
+    parse: Callable[[str], tuple[EventSpec, ...]],
+    counters: int = COUNTERS,
+    core_types: int = 1,
 ) -> Plan:
     """Resolve the events of `groups` with `parse` (UnknownEvent: not here); no bank needs more than `counters` at once."""
     planned: list[Planned] = []
     problems: dict[str, str] = {}
+    partial: set[str] = set()
     for group in groups:
         options: dict[tuple[str, str], list[Option]] = {}
         if not group.variants:
@@ -87,8 +95,10 @@ def make_plan(
                 options.setdefault(pmu, []).append(Option(_banks(events, variant, counters), variant.derived))
         if options:
             problems.pop(group.name, None)
+        if 0 < sum(bool(core_type) for _, core_type in options) < core_types:
+            partial.add(group.name)
         planned += [Planned(group, pmu, core_type, tuple(ways)) for (pmu, core_type), ways in options.items()]
-    return Plan(tuple(planned), problems)
+    return Plan(tuple(planned), problems, frozenset(partial))
 
 
 def _by_pmu(found: Sequence[Sequence[EventSpec]]) -> dict[tuple[str, str], tuple[EventSpec, ...]]:

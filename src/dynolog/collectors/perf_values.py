@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from dynolog.collectors.perf_counting import OpenGroup, Read
+from dynolog.collectors.perf_counting import Counts, OpenGroup
 from dynolog.collectors.perf_groups import Derived, Interval
 from dynolog.collectors.spec import Values
 from dynolog.sources.perf_event.table import Growth, growth
@@ -55,11 +55,11 @@ class Shares(msgspec.Struct, frozen=True):
         return False
 
 
-def grown(before: Sequence[Read], after: Sequence[Read], *, idle_is_zero: bool) -> dict[str, list[GroupGrowth]]:
+def grown(before: Counts, after: Counts, *, idle_is_zero: bool) -> dict[str, list[GroupGrowth]]:
     """What was counted between two readings, by name of the group; one that is new has no entry yet."""
-    old = {id(read.group): read for read in before}
+    old = {id(read.group): read for read in before.reads}
     groups: dict[str, list[GroupGrowth]] = {}
-    for read in after:
+    for read in after.reads:
         earlier = old.get(id(read.group))
         if earlier is None:
             continue
@@ -89,9 +89,16 @@ def running_ratios(groups: Mapping[str, Sequence[GroupGrowth]]) -> dict[str, flo
 
 
 def host_values(
-    groups: Mapping[str, Sequence[GroupGrowth]], elapsed_s: float, shares: Shares, sockets: Mapping[int, int]
+    groups: Mapping[str, Sequence[GroupGrowth]],
+    elapsed_s: float,
+    shares: Shares,
+    partial: frozenset[str],
+    sockets: Mapping[int, int],
 ) -> Values:
-    """Values of the host, of each core type where there are several, and of each socket. `sockets` gives the socket of a CPU."""
+    """Values of the host, of each core type of a hybrid processor, and of each socket.
+
+    `partial` groups have no value of the whole. `sockets` gives the socket of a CPU.
+    """
     values: Values = {}
     ratios = running_ratios(groups)
     for name, ratio in ratios.items():
@@ -102,22 +109,25 @@ def host_values(
     for name, members in groups.items():
         if not shares.is_enough(name, members):
             continue
-        _add(values, members, elapsed_s, tsc_hz, "")
-        if len({member.group.planned.core_type for member in members}) > 1:
-            for member in members:
+        for member in members:
+            if member.group.planned.core_type:
                 _add(values, [member], elapsed_s, tsc_hz, f".{member.group.planned.core_type}")
-        if members[0].group.planned.group.per_socket:
-            _add_sockets(values, members, elapsed_s, sockets)
+        if name not in partial:
+            _add(values, members, elapsed_s, tsc_hz, "")
+            if members[0].group.planned.group.per_socket:
+                _add_sockets(values, members, elapsed_s, sockets)
     return values
 
 
-def cgroup_values(groups: Mapping[str, Sequence[GroupGrowth]], elapsed_s: float, shares: Shares, path: str) -> Values:
+def cgroup_values(
+    groups: Mapping[str, Sequence[GroupGrowth]], elapsed_s: float, shares: Shares, partial: frozenset[str], path: str
+) -> Values:
     """Values of one cgroup."""
     values: Values = {}
     if ratios := running_ratios(groups):
         values[f"perf_running_ratio.{path}"] = min(ratios.values())
     for name, members in groups.items():
-        if shares.is_enough(name, members):
+        if name not in partial and shares.is_enough(name, members):
             _add(values, members, elapsed_s, None, f".{path}")
     return values
 

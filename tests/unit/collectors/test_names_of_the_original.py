@@ -14,6 +14,8 @@ NAMES = [
     *((f"{way}_bytes.eth0", Kind.DELTA, "By") for way in ("rx", "tx")),
     *((f"{way}_packets.eth0", Kind.DELTA, "{packet}") for way in ("rx", "tx")),
     *((f"{way}_errors.eth0.100", Kind.DELTA, "{error}") for way in ("rx", "tx")),
+    ("mips", Kind.RATE, "{million_instructions}/s"),
+    ("mega_cycles_per_second", Kind.RATE, "{million_cycles}/s"),
     *((f"{way}_drops.br-1a2b", Kind.DELTA, "{packet}") for way in ("rx", "tx")),
 ]
 

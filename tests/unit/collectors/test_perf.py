@@ -512,3 +512,74 @@ def test_counters_of_refused_groups_are_tried_again(host_tree: HostTree) -> None
         machine.collector.read()
     assert "mips" in machine.measure()
     assert host_tree.notices.said["perf_missing"] == ""
+
+
+# --- parts are not the whole ------------------------------------------------------------------------------------------------
+
+
+def test_what_one_core_type_lacks_has_no_sum_of_the_host(host_tree: HostTree) -> None:
+    """E09: efficient cores without an event must not look like cores without misses."""
+    hybrid(host_tree)
+    cgroup(host_tree, "/a")
+    rates = {**CORES, "cache-references": 100, "cache-misses": 25}
+    machine = PerfMachine(host_tree, rates, perf_metrics="default,cache", perf_cgroups="/a")
+    del machine.kernel.rates[0, 10 << 32 | 3]
+    values = machine.measure()
+    assert values["llc_misses.core"] == 100
+    assert "llc_misses" not in values
+    assert "llc_misses.atom" not in values
+    assert "llc_misses./a" not in values
+    assert values["mips"] == pytest.approx(4500)
+    assert "llc (cpu_atom)" in host_tree.notices.said["perf_missing"]
+
+
+def test_an_event_that_only_one_core_type_names_has_no_sum(host_tree: HostTree) -> None:
+    hybrid(host_tree)
+    for name in ("topdown-retiring", "topdown-bad-spec", "topdown-fe-bound", "topdown-be-bound"):
+        (host_tree.root / f"sys/bus/event_source/devices/cpu_atom/events/{name}").unlink()
+    rates = {"topdown-retiring": 50, "topdown-bad-spec": 10, "topdown-fe-bound": 15, "topdown-be-bound": 25}
+    values = PerfMachine(host_tree, rates, perf_metrics="topdown").measure()
+    assert values["topdown_retiring_ratio.core"] == pytest.approx(0.5)
+    assert "topdown_retiring_ratio" not in values
+
+
+def test_memory_bandwidth_without_one_controller_has_no_sum(host_tree: HostTree) -> None:
+    sapphire_rapids(host_tree.root)
+    rates = {"uncore_imc/cas_count_read/": 100, "uncore_imc/cas_count_write/": 100}
+    machine = PerfMachine(host_tree, rates, perf_metrics="membw")
+    machine.kernel.refuse = lambda attr, cpu, cgroup: errno.EBUSY if attr.type == 33 else 0
+    assert not [key for key in machine.measure() if key.startswith("membw")]
+    assert "membw (uncore_imc_3): EBUSY" in host_tree.notices.said["perf_missing"]
+
+
+def test_a_cpu_that_is_online_and_refuses_costs_the_group(host_tree: HostTree) -> None:
+    one_core_pmu(host_tree)
+    machine = PerfMachine(host_tree, {**CORES, **SOFTWARE}, perf_metrics="default,software")
+    machine.kernel.refuse = lambda attr, cpu, cgroup: errno.EBUSY if cpu == 2 and attr.type == 0 else 0
+    assert "mips" not in machine.measure()
+    assert {attr_type for _, attr_type in machine.kernel.opened} == {1}
+
+
+# --- flags and the end ------------------------------------------------------------------------------------------------------
+
+
+def test_flags_that_change_take_effect_at_the_next_reading(host_tree: HostTree) -> None:
+    one_core_pmu(host_tree)
+    kernel = FakePerfKernel({(0, 0): 1.0, (0, 1): 1.0, (1, 3): 1.0})
+    context = host_tree.context()
+    collector = PerfCollector(context, kernel)
+    collector.read()
+    context.settings.update({"perf_metrics": "cs"})
+    collector.read()
+    assert {attr_type for _, attr_type in kernel.opened} == {1}
+
+
+def test_the_directory_of_a_cgroup_is_closed_with_the_collector(host_tree: HostTree) -> None:
+    one_core_pmu(host_tree)
+    cgroup(host_tree, "/a")
+    before = set(os.listdir("/proc/self/fd"))
+    machine = PerfMachine(host_tree, CORES, perf_cgroups="/a")
+    machine.collector.read()
+    assert set(os.listdir("/proc/self/fd")) > before
+    machine.collector = PerfCollector(host_tree.context(), FakePerfKernel({}))
+    assert set(os.listdir("/proc/self/fd")) <= before

@@ -226,3 +226,11 @@ def test_sockets_of_cpus_are_left_out_where_the_kernel_does_not_say(host_tree: H
     for cpu, socket in ((0, "0"), (1, "1"), (2, "-1")):
         host_tree.write(f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id", socket)
     assert sockets_of(HostFiles(str(host_tree.root)), range(4)) == {0: 0, 1: 1}
+
+
+def test_half_a_host_is_not_counted() -> None:
+    kernel = FakePerfKernel(RATES)
+    kernel.refuse = lambda attr, cpu, cgroup: errno.EBUSY if cpu == 1 else 0
+    with pytest.raises(OSError, match="busy"):
+        bank_of(kernel)
+    assert not kernel.open_counters

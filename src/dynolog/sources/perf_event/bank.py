@@ -14,7 +14,7 @@ class Bank:
     """Groups of the same events, one a CPU, counted for everything that runs there or for one cgroup (`cgroup_fd`).
 
     The events are those of one PMU, and `allowed` its CPUs (EventSpec.cpus), which change when CPUs come and go: see `follow`.
-    `refusals` says why single CPUs are not counted. `user_mode_only` is set when the kernel would count nothing else.
+    `refusals` says why single CPUs are not counted: they went offline. `user_mode_only` is set when the kernel would count nothing else.
     """
 
     def __init__(self, calls: PerfCalls, events: Sequence[EventSpec], cgroup_fd: int = -1) -> None:
@@ -47,8 +47,8 @@ class Bank:
     def follow(self, online: Sequence[int]) -> None:
         """Close the groups of CPUs that have gone, open those of new ones, and try again where it failed before.
 
-        Raises OSError when no CPU can be counted, and whenever descriptors run out: half a host is not the host. Nothing of this
-        bank then stays open.
+        Raises OSError when no CPU can be counted, or one that is online cannot: half a host is not the host. Nothing of this bank
+        then stays open.
         """
         wanted = self.cpus_of(online)
         for cpu in set(self._groups).difference(wanted):
@@ -60,8 +60,10 @@ class Bank:
                     self._open(cpu)
                 except OSError as error:
                     self._refused(cpu, error)
-        if not self._groups and self.refusals:
-            raise next(iter(self.refusals.values()))
+        serious = [error for error in self.refusals.values() if error.errno != errno.ENODEV or not self._groups]
+        if serious:
+            self.close()
+            raise serious[0]
 
     def _open(self, cpu: int) -> None:
         target = Target(cpu=cpu, cgroup_fd=self._cgroup_fd)
