@@ -163,7 +163,7 @@ def membw_groups(devices: PmuDevices) -> tuple[GroupSpec, ...]:
     table = table_of(devices.host)
     missing = (
         "no counters of memory traffic that are known here (uncore_imc, amd_umc, amd_df, nvidia_scf_pmu, arm_cmn): "
-        "virtual machines have none, AMD's amd_umc needs Linux 6.10; the resctrl collector counts where /sys/fs/resctrl is mounted"
+        "virtual machines have none, AMD's amd_umc needs Linux 6.10"
     )
     variants = tuple(_traffic_variants(devices, table))
     return (GroupSpec("membw", variants, per_socket=True, in_cgroups=False, missing=missing),)

@@ -17,7 +17,6 @@ from dynolog.collectors import (
     perf,
     pressure,
     rapl,
-    resctrl,
     sensors,
     sockets,
     tcp_udp,
@@ -48,7 +47,6 @@ COLLECTORS: tuple[CollectorSpec, ...] = (
     pcie_aer.SPEC,
     sensors.SPEC,
     rapl.SPEC,
-    resctrl.SPEC,
     perf.SPEC,
     own.SPEC,
 )

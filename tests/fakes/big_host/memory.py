@@ -120,10 +120,6 @@ def build_memory(root: Path, step: int) -> None:
     write(root, "proc/vmstat", "".join(counters))
     for node in range(NODES):
         _build_node(root, node, step)
-        cache = f"sys/fs/resctrl/mon_data/mon_L3_{node:02}"
-        write(root, f"{cache}/mbm_total_bytes", f"{10**12 + MOVED_BYTES * step}\n")
-        write(root, f"{cache}/mbm_local_bytes", f"{10**11 + LOCAL_BYTES * step}\n")
-        write(root, f"{cache}/llc_occupancy", f"{OCCUPIED_BYTES}\n")
     for controller in range(CONTROLLERS):
         folder = f"sys/devices/system/edac/mc/mc{controller}"
         errors = CORRECTABLE_ERRORS * step if controller == 2 else 0

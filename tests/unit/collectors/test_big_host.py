@@ -18,7 +18,6 @@ from dynolog.collectors import (
     pcie_aer,
     pressure,
     rapl,
-    resctrl,
     sensors,
     thermal_throttle,
     uptime,
@@ -48,7 +47,6 @@ SPECS = (
     pcie_aer.SPEC,
     sensors.SPEC,
     rapl.SPEC,
-    resctrl.SPEC,
 )
 Measured = dict[str, dict[str, float]]
 
@@ -142,7 +140,6 @@ def test_memory_and_its_nodes(measured: Measured) -> None:
 
 
 def test_hardware_errors(measured: Measured) -> None:
-    assert measured["resctrl"]["resctrl_membw_bytes_per_s"] == big_memory.NODES * big_memory.MOVED_BYTES
     assert measured["edac"]["edac_correctable_errors.mc2"] == big_memory.CORRECTABLE_ERRORS
     assert sum(measured["edac"].values()) == big_memory.CORRECTABLE_ERRORS
     assert measured["pcie_aer"]["pcie_aer_correctable_errors.0000:00:00.0"] == board.CORRECTABLE_ERRORS

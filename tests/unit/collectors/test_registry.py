@@ -32,7 +32,6 @@ _BIG_HOST_HAS = {
     "pcie_aer",
     "sensors",
     "rapl",
-    "resctrl",
 }
 
 
