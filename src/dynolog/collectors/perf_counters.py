@@ -6,7 +6,7 @@ import msgspec
 
 from dynolog.collectors.perf_counting import Counts
 from dynolog.collectors.perf_opening import Opening
-from dynolog.collectors.perf_values import Shares, cgroup_values, grown, host_values
+from dynolog.collectors.perf_values import Shares, cgroup_values, grown, host_values, traffic_values
 from dynolog.collectors.spec import Context, Values
 from dynolog.sources.perf_event.syscall import KernelCalls, PerfCalls
 from dynolog.sources.topology import parse_cpu_list
@@ -17,11 +17,16 @@ LOOK_AGAIN_EVERY = 60
 
 
 class PerfSnapshot(msgspec.Struct, frozen=True):
-    """Counts of the host, and of each cgroup by its path; and the sockets of its CPUs."""
+    """Counts of the host, and of each cgroup by its path, and the sockets of its CPUs.
+
+    `traffic` is bytes of memory traffic by control group and domain, of which `traffic_sockets` gives the sockets.
+    """
 
     host: Counts
     cgroups: Mapping[str, Counts]
     sockets: Mapping[int, int]
+    traffic: Mapping[tuple[str, int], int] = {}
+    traffic_sockets: Mapping[int, int] = {}
 
 
 class PerfCounters:
@@ -52,7 +57,10 @@ class PerfCounters:
         elif self._rounds % LOOK_AGAIN_EVERY == 0:
             opening.look_again(*wanted, self._online)
         self._rounds += 1
-        return PerfSnapshot(*opening.read(), opening.sockets)
+        host, cgroups = opening.read()
+        if (traffic := opening.traffic) is None:
+            return PerfSnapshot(host, cgroups, opening.sockets)
+        return PerfSnapshot(host, cgroups, opening.sockets, traffic.read(), traffic.sockets)
 
     def _look_at_cpus(self) -> bool:
         try:
@@ -74,6 +82,7 @@ class PerfCounters:
             if path in before.cgroups:
                 groups = grown(before.cgroups[path], counts, idle_is_zero=True)
                 values.update(cgroup_values(groups, elapsed_s, shares, counts.partial, path))
+        values.update(traffic_values(before.traffic, after.traffic, after.traffic_sockets, elapsed_s))
         if starved != self._starved:
             self._starved = starved
             self._opening.say_starved(starved)

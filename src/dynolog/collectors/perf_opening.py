@@ -15,8 +15,11 @@ from dynolog.sources.perf_event.syscall import PerfCalls
 from dynolog.sources.pmu_devices import PmuDevices, discover
 from dynolog.sources.pmu_events import parse_event, split_events
 from dynolog.sources.pmu_tables import table_of
+from dynolog.sources.resctrl import MemoryTraffic
 from dynolog.sources.sockets_of_cpus import sockets_of
 
+# The group of memory bandwidth.
+MEMORY = "membw"
 WATCHDOG = "proc/sys/kernel/nmi_watchdog"
 _NO_PMU = "this machine shows no counters of its processor (most virtual machines have none)"
 _NO_PMU_REMEDY = (
@@ -29,10 +32,14 @@ _FEWER = (
 
 
 class Opening:
-    """What is open for the present flags and CPUs. `sockets` gives the socket of each CPU where values of sockets are wanted."""
+    """What is open for the present flags and CPUs.
+
+    `sockets` gives the socket of each CPU where values of sockets are wanted. `traffic` stands in for counters of memory controllers.
+    """
 
     def __init__(self, calls: PerfCalls, host: HostFiles, notices: Notices) -> None:
         self.sockets: Mapping[int, int] = {}
+        self.traffic: MemoryTraffic | None = None
         self._calls = calls
         self._host = host
         self._notices = notices
@@ -65,7 +72,8 @@ class Opening:
         plan = self._plan
         counting = self._counting or Counting(self._calls, self._host)
         counting.follow(plan, online)
-        if not len(counting):
+        self.traffic = self._other_traffic(plan, counting)
+        if not len(counting) and self.traffic is None:
             self.close()
             raise _nothing(plan, counting, devices)
         self._counting = counting
@@ -75,6 +83,13 @@ class Opening:
         if self._cgroups is not None:
             self._cgroups.follow(plan, paths, online)
             self._say_cgroups(cgroups, self._cgroups)
+
+    def _other_traffic(self, plan: Plan, counting: Counting) -> MemoryTraffic | None:
+        """Where memory controllers show no counters, what the caches count."""
+        if MEMORY not in plan.problems and MEMORY not in counting.refusals:
+            return None
+        traffic = self.traffic or MemoryTraffic(self._host)
+        return traffic if traffic.read() else None
 
     def look_again(self, metrics: str, cgroups: str, online: Sequence[int]) -> None:
         """See whether what was refused can be had now, and which cgroups there are. Raises as `follow` does."""
@@ -141,13 +156,13 @@ class Opening:
         for counting in (self._counting, self._cgroups):
             if counting is not None:
                 counting.close()
-        self._counting = self._cgroups = None
+        self._counting = self._cgroups = self.traffic = None
         self._incomplete = False
 
     # --- what a person should know ------------------------------------------------------------------------------------
 
     def _say_missing(self, plan: Plan, counting: Counting, devices: PmuDevices) -> None:
-        reasons = _reasons(plan, counting, devices)
+        reasons = _reasons(plan, counting, devices, without=MEMORY if self.traffic is not None else "")
         self._incomplete = bool(reasons)
         text = "; ".join(f"{', '.join(groups)}: {reason}" for reason, groups in reasons.items())
         self._notices.say("perf_missing", f"not counted: {text}" if text else "")
@@ -175,19 +190,21 @@ class Opening:
         self._notices.say("perf_starved", text if groups else "")
 
 
-def _reasons(plan: Plan, counting: Counting, devices: PmuDevices) -> dict[str, list[str]]:
-    """Groups that are not counted, by the reason."""
+def _reasons(plan: Plan, counting: Counting, devices: PmuDevices, without: str) -> dict[str, list[str]]:
+    """Groups that are not counted, by the reason; `without` is one that is had in another way."""
     reasons: dict[str, list[str]] = {}
     for group, refusal in counting.refusals.items():
         if refusal.why is Why.NOT_HERE and not devices.cores:
             reason = f"{_NO_PMU}: {_NO_PMU_REMEDY}"
         else:
             reason = refusal.reason + (f": {refusal.remedy}" if refusal.remedy else "")
-        reasons.setdefault(reason, []).append(group)
+        if group != without:
+            reasons.setdefault(reason, []).append(group)
     for group, problem in plan.problems.items():
         # A table's event of a processor whose PMU a virtual machine hides.
         hidden = not devices.cores and problem.startswith("cpu/")
-        reasons.setdefault(f"{_NO_PMU}: {_NO_PMU_REMEDY}" if hidden else problem, []).append(group)
+        if group != without:
+            reasons.setdefault(f"{_NO_PMU}: {_NO_PMU_REMEDY}" if hidden else problem, []).append(group)
     return reasons
 
 

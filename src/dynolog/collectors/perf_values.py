@@ -132,6 +132,24 @@ def cgroup_values(
     return values
 
 
+def traffic_values(
+    before: Mapping[tuple[str, int], int],
+    after: Mapping[tuple[str, int], int],
+    sockets: Mapping[int, int],
+    elapsed_s: float,
+) -> Values:
+    """Memory bandwidth of the host and of each socket, from bytes by control group and domain; none when a part is not known."""
+    moved = {key: after[key] - old for key, old in before.items() if key in after}
+    if not moved or elapsed_s <= 0 or before.keys() != after.keys() or min(moved.values()) < 0:
+        return {}
+    values: Values = {"membw_bytes_per_s": sum(moved.values()) / elapsed_s}
+    if all(domain in sockets for _, domain in moved):
+        for socket in sorted({sockets[domain] for _, domain in moved}):
+            here = sum(moved_bytes for (_, domain), moved_bytes in moved.items() if sockets[domain] == socket)
+            values[f"membw_bytes_per_s.{socket}"] = here / elapsed_s
+    return values
+
+
 def _add(values: Values, members: Sequence[GroupGrowth], elapsed_s: float, tsc_hz: float | None, suffix: str) -> None:
     derived = members[0].group.derived
     if any(member.group.derived is not derived for member in members):

@@ -1,56 +1,73 @@
-"""Memory traffic and cache use as Resource Control counts them (`/sys/fs/resctrl`, Documentation/filesystems/resctrl.rst)."""
+"""Memory traffic by monitoring domain (`/sys/fs/resctrl/mon_data`, Documentation/filesystems/resctrl.rst): Intel MBM, AMD QoS, ARM MPAM."""
 
-import msgspec
+import re
 
-from dynolog.model.errors import SourceUnavailable
-from dynolog.sources.attribute import read_integer
-from dynolog.sources.host_files import HostFiles
+from dynolog.sources.host_files import HostFiles, KernelFile
+from dynolog.sources.topology import parse_cpu_list
 
 _ROOT = "sys/fs/resctrl"
-_DOMAIN = "mon_L3_"
-_NO_GROUPS = frozenset({"info", "mon_data", "mon_groups"})
+_CPUS = "sys/devices/system/cpu"
+_DOMAIN = re.compile(r"mon_L3_(\d+)")
+# Directories beside the control groups.
+_NO_GROUPS = ("info", "mon_data", "mon_groups")
 
 
-class DomainUse(msgspec.Struct, frozen=True):
-    """Counts of one group in one L3 cache: bytes moved from and to memory since the group was made, those of the own node's memory
-    among them, and bytes in the cache. None where the hardware has lost count or does not count.
+class MemoryTraffic:
+    """Reads the bytes between every L3 cache and memory again and again.
+
+    The kernel counts each control group by itself; the root group holds whatever is in no other one. `sockets` gives the socket of a
+    domain (an L3 cache, by number) of which the kernel says it.
     """
 
-    moved_bytes: int | None
-    local_bytes: int | None
-    occupied_bytes: int | None
-
-
-class ResctrlReader:
-    """Reads all groups again and again. Raises SourceUnavailable where resctrl is not mounted or monitors nothing."""
-
     def __init__(self, host: HostFiles) -> None:
+        self.sockets = _sockets_of_caches(host)
         self._host = host
+        self._files: dict[tuple[str, int], KernelFile] = {}
 
-    def read(self) -> dict[tuple[str, int], DomainUse]:
-        """Uses by control group ("" is the default one) and number of the L3 cache. A group counts its monitoring groups too."""
-        uses: dict[tuple[str, int], DomainUse] = {}
-        names = self._host.list(_ROOT)
-        for group in ("", *(name for name in names if name not in _NO_GROUPS)):
+    def read(self) -> dict[tuple[str, int], int]:
+        """Bytes by control group ("" is the root) and domain.
+
+        One that is `Unavailable` (its counter has just been given out) or gone is left out; {} where resctrl is not mounted or does not
+        monitor.
+        """
+        values: dict[tuple[str, int], int] = {}
+        for key, file in self._follow().items():
+            try:
+                values[key] = int(file.read())
+            except (OSError, ValueError):
+                continue
+        return values
+
+    def _follow(self) -> dict[tuple[str, int], KernelFile]:
+        groups = [name for name in self._host.list(_ROOT) if name not in _NO_GROUPS]
+        files: dict[tuple[str, int], KernelFile] = {}
+        for group in ("", *groups):
             data = f"{_ROOT}/{group}/mon_data" if group else f"{_ROOT}/mon_data"
-            for domain in self._host.list(data):
-                number = domain.removeprefix(_DOMAIN)
-                if domain.startswith(_DOMAIN) and number.isdecimal():
-                    uses[group, int(number)] = self._use(f"{data}/{domain}")
-        if not uses:
-            if not names:
-                raise SourceUnavailable(
-                    "/" + _ROOT,
-                    "not mounted",
-                    "where the processor has it: mount -t resctrl resctrl /sys/fs/resctrl",
-                )
-            raise SourceUnavailable("/" + _ROOT, "this processor monitors neither memory traffic nor cache use")
-        return uses
+            for name in self._host.list(data):
+                if match := _DOMAIN.fullmatch(name):
+                    key = (group, int(match[1]))
+                    files[key] = self._files.get(key) or self._host.file(f"{data}/{name}/mbm_total_bytes")
+        self._files = files
+        return files
 
-    def _use(self, folder: str) -> DomainUse:
-        path = self._host.path(folder)
-        return DomainUse(
-            read_integer(f"{path}/mbm_total_bytes"),
-            read_integer(f"{path}/mbm_local_bytes"),
-            read_integer(f"{path}/llc_occupancy"),
-        )
+
+def _sockets_of_caches(host: HostFiles) -> dict[int, int]:
+    """The socket of each L3 cache by its number, through the first CPU of each."""
+    sockets: dict[int, int] = {}
+    try:
+        online = parse_cpu_list(host.read_text(f"{_CPUS}/online") or "")
+    except ValueError:
+        return sockets
+    seen: set[int] = set()
+    for cpu in online:
+        if cpu in seen:
+            continue
+        cache = host.read_text(f"{_CPUS}/cpu{cpu}/cache/index3/id")
+        socket = host.read_text(f"{_CPUS}/cpu{cpu}/topology/physical_package_id")
+        if cache is not None and cache.isdecimal() and socket is not None and socket.isdecimal():
+            sockets[int(cache)] = int(socket)
+        try:
+            seen.update(parse_cpu_list(host.read_text(f"{_CPUS}/cpu{cpu}/cache/index3/shared_cpu_list") or ""))
+        except ValueError:
+            continue
+    return sockets

@@ -583,3 +583,55 @@ def test_the_directory_of_a_cgroup_is_closed_with_the_collector(host_tree: HostT
     assert set(os.listdir("/proc/self/fd")) > before
     machine.collector = PerfCollector(host_tree.context(), FakePerfKernel({}))
     assert set(os.listdir("/proc/self/fd")) <= before
+
+
+# --- memory traffic by the caches ---------------------------------------------------------------------------------------------
+
+
+def caches(tree: HostTree, traffic: Mapping[str, str]) -> None:
+    """Four CPUs with an L3 cache each two of them, in two sockets; bytes by the directory of a control group and a domain."""
+    for cpu in range(4):
+        for file, text in (
+            ("cache/index3/id", str(7 + cpu // 2)),
+            ("cache/index3/shared_cpu_list", f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}"),
+            ("topology/physical_package_id", str(cpu // 2)),
+        ):
+            tree.write(f"sys/devices/system/cpu/cpu{cpu}/{file}", text + "\n")
+    for place, text in traffic.items():
+        tree.write(f"sys/fs/resctrl/{place}/mbm_total_bytes", text + "\n")
+
+
+def test_caches_count_memory_traffic_where_no_controller_does(host_tree: HostTree) -> None:
+    """All control groups together are the host."""
+    one_core_pmu(host_tree)
+    root = {"mon_data/mon_L3_07": "1000", "mon_data/mon_L3_08": "5000", "batch/mon_data/mon_L3_07": "100"}
+    caches(host_tree, root | {"batch/mon_data/mon_L3_08": "0", "info/L3_MON": "0"})
+    machine = PerfMachine(host_tree, perf_metrics="membw")
+    before = machine.collector.read()
+    caches(host_tree, {"mon_data/mon_L3_07": "3000", "mon_data/mon_L3_08": "9000", "batch/mon_data/mon_L3_07": "1100"})
+    after = machine.collector.read()
+    assert machine.collector.compute(before, after, 2.0) == {
+        "membw_bytes_per_s": 3500,
+        "membw_bytes_per_s.0": 1500,
+        "membw_bytes_per_s.1": 2000,
+    }
+    assert not host_tree.notices.said["perf_missing"]
+
+
+@pytest.mark.parametrize("text", ["Unavailable", "Error", "1", ""])
+def test_traffic_of_which_a_part_is_unknown_is_not_given(host_tree: HostTree, text: str) -> None:
+    one_core_pmu(host_tree)
+    caches(host_tree, {"mon_data/mon_L3_07": "1000", "mon_data/mon_L3_08": "5000"})
+    machine = PerfMachine(host_tree, CORES, perf_metrics="membw,default")
+    before = machine.collector.read()
+    caches(host_tree, {"mon_data/mon_L3_07": "2000", "mon_data/mon_L3_08": text})
+    machine.kernel.advance(2)
+    values = machine.collector.compute(before, machine.collector.read(), 2.0)
+    assert not [key for key in values if key.startswith("membw")]
+    assert "mips" in values
+
+
+def test_without_any_counter_of_memory_traffic_the_reason_is_said(host_tree: HostTree) -> None:
+    one_core_pmu(host_tree)
+    PerfMachine(host_tree, CORES, perf_metrics="membw,default").measure()
+    assert host_tree.notices.said["perf_missing"].startswith("not counted: membw: no counters of memory traffic")
