@@ -16,6 +16,10 @@ EXAMPLES = {
     Scope.NODE: "{N}",
     Scope.CPU: "{N}",
     Scope.RDMA: "{dev}",
+    Scope.SOCKET: "{N}",
+    Scope.CORE_TYPE: "{type}",
+    Scope.CGROUP: "{cgroup}",
+    Scope.EVENT: "{event}",
 }
 
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from dynolog.model.errors import SourceUnavailable
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.perf_cgroups import perf_cgroup_root
 from fakes.collector_context import HostTree
+from integration.harness import running_daemon
 
 TESTS = Path(__file__).resolve().parents[1]
 _IN_A_NAMESPACE = (
@@ -105,3 +107,23 @@ def test_what_this_machine_cannot_count_is_one_sentence() -> None:
         return
     sum(range(100_000))
     assert collector.compute(before, collector.read(), 1.0)["mips"]
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: counts the whole machine")
+def test_the_daemon_counts_when_told_by_the_originals_flags_and_takes_changes(tmp_path: Path) -> None:
+    """Events of the kernel in the kernel's record; what cannot be counted is in the status, and costs nothing else."""
+    flag_file = tmp_path / "flags"
+    flags = (
+        "--enable_perf_monitor\n--perf_monitor_reporting_interval_s=0.4\n--reporting_interval_s=0.2\n--perf_metrics="
+    )
+    flag_file.write_text(flags + "software,no-such-event\n")
+    with running_daemon(tmp_path / "d", f"--flagfile={flag_file}") as daemon:
+        record = daemon.wait_for("perf_context_switches")[0]
+        assert "cpu_u" in record
+        status = next(one for one in daemon.ask("status", "--verbose")["daemon"]["collectors"] if one["name"] == "perf")
+        assert (status["state"], status["interval_s"]) == ("ok", 0.4)
+        assert any("no-such-event" in notice for notice in status["notices"])
+        flag_file.write_text(flags + "page-faults\n")
+        os.kill(daemon.pid, signal.SIGHUP)
+        daemon.wait_for("perf_events.page-faults")
