@@ -22,7 +22,7 @@ _START_S = 15.0
 _START_POLL_S = 0.02
 _STOP_S = 8.0  # the daemon's own limit is 5 s with network exporters
 _BUSY_POLL_MS = 50
-_OK = b"ok "
+_OK = "ok "
 
 
 def start_keeper(node: NodeDaemon, first_pid: int) -> str:
@@ -40,7 +40,7 @@ def start_keeper(node: NodeDaemon, first_pid: int) -> str:
     )  # it has forked again: the keeper is nobody's child, so the command finds none that it did not start
     with open(reader, "rb") as pipe:
         said = pipe.read().decode("utf-8", "replace")
-    if not said.startswith(_OK.decode()):
+    if not said.startswith(_OK):
         raise DynologError(said or "the process that should start it ended")
     return said[len(_OK) :]
 
@@ -64,12 +64,17 @@ def _run(node: NodeDaemon, first_pid: int, writer: int) -> int:
         keeper = Keeper(node)
         daemon = keeper.start(first_pid)
     except (DynologError, OSError) as error:
-        os.write(writer, str(error).encode())
+        _tell(writer, str(error))
         return 1
-    os.write(writer, _OK + f"started dynolog on {os.uname().nodename}, pid {daemon}, log {node.log_path}".encode())
-    os.close(writer)
+    _tell(writer, f"{_OK}started dynolog on {os.uname().nodename}, pid {daemon}, log {node.log_path}")
     keeper.serve()
     return 0
+
+
+def _tell(writer: int, sentence: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the first task was killed meanwhile; there may be others
+        os.write(writer, sentence.encode())
+    os.close(writer)
 
 
 def _leave_terminal(writer: int) -> None:
@@ -80,6 +85,8 @@ def _leave_terminal(writer: int) -> None:
     os.closerange(3, writer)
     os.closerange(writer + 1, 4096)
     os.chdir("/")
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as comm:
+        comm.write("dyno-run-keeper")
 
 
 class Keeper:
@@ -110,15 +117,21 @@ class Keeper:
         with open(node.log_path, "wb") as log:
             self._daemon = subprocess.Popen([*command, *node.flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._poll.register(os.pidfd_open(self._daemon.pid), select.POLLIN)
-        ends_at = time.monotonic() + _START_S
-        while not node.is_served():
-            if self._daemon.poll() is not None:
-                raise DynologError(f"dynolog ended at once: {_last_line(node.log_path)}")
-            if time.monotonic() > ends_at:
-                self._end_daemon()
-                raise DynologError(f"dynolog was not ready within {_START_S:g} s: see {node.log_path}")
-            time.sleep(_START_POLL_S)
+        try:
+            self._wait_until_served(self._daemon)
+        except BaseException:
+            self._end_daemon()
+            raise
         return self._daemon.pid
+
+    def _wait_until_served(self, daemon: subprocess.Popen[bytes]) -> None:
+        ends_at = time.monotonic() + _START_S
+        while not self._node.is_served():
+            if daemon.poll() is not None:
+                raise DynologError(f"dynolog ended at once: {_last_line(self._node.log_path)}")
+            if time.monotonic() > ends_at:
+                raise DynologError(f"dynolog was not ready within {_START_S:g} s: see {self._node.log_path}")
+            time.sleep(_START_POLL_S)
 
     def serve(self) -> None:
         """Count tasks until there are none, or the daemon ends by itself; then stop it and remove what it left."""
