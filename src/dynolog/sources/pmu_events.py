@@ -71,10 +71,12 @@ def parse_event(text: str, devices: PmuDevices, named: Mapping[str, str] | None 
         letters
     ) - _MODIFIERS:
         return _generic(text, base, _modifiers(text, letters), devices)
-    if match := _TRACEPOINT.fullmatch(text):
+    is_modified = not set(letters) - _MODIFIERS
+    if named and base in named and is_modified:
+        return tuple(msgspec.structs.replace(spec, name=text) for spec in parse_event(named[base] + letters, devices))
+    of_cores = any(base in core.events for core in devices.cores) and is_modified
+    if not of_cores and (match := _TRACEPOINT.fullmatch(text)):
         return (_tracepoint(text, match[1], match[2], devices.host),)
-    if named and base in named:
-        return tuple(msgspec.structs.replace(spec, name=text) for spec in parse_event(named[base], devices))
     return _by_bare_name(text, devices, named or {})
 
 

@@ -132,6 +132,13 @@ def test_names_of_a_table(machines: dict[str, PmuDevices]) -> None:
     assert (spec.name, spec.config) == ("fp.double", 0x1F03)
 
 
+def test_names_of_kernel_and_table_take_modifiers_too(machines: dict[str, PmuDevices]) -> None:
+    (spec,) = parse_event("fp.double:u", machines["zen4"], {"fp.double": "cpu/event=0x03,umask=0x1f/"})
+    assert (spec.name, spec.config, spec.exclude_kernel) == ("fp.double:u", 0x1F03, True)
+    (spec,) = parse_event("stall_slot:k", machines["grace"])
+    assert (spec.config, spec.exclude_user) == (0x3F, True)
+
+
 @given(st.text(alphabet="cpu/event=0x1,:urk-LLsd_.ghij?", max_size=40))
 def test_any_text_is_an_event_or_unknown(machines: dict[str, PmuDevices], text: str) -> None:
     for devices in machines.values():
