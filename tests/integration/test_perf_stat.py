@@ -137,6 +137,22 @@ def test_counting_ends_with_the_processes() -> None:
     assert reply["events"][0]["count"] is not None
 
 
+def test_children_that_start_later_are_counted_too() -> None:
+    """The faults of 2000 pages happen in a child that does not exist when counting begins."""
+    touch = "import mmap; m = mmap.mmap(-1, 2000 * 4096); [m.__setitem__(n * 4096, 1) for n in range(2000)]"
+    parent = f"import subprocess, sys; input(); subprocess.run([sys.executable, '-c', {touch!r}])"
+    child = subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, text=True)
+    ours = subprocess.Popen(
+        [*DYNO, "stat", "--json", "-e", "page-faults:u", "--pids", str(child.pid), "-d", "60"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    eventually(lambda: counters_open(ours) >= 1, what="the counter is open")
+    child.communicate("\n", timeout=20)
+    reply = json.loads(ours.communicate(timeout=20)[0])
+    assert reply["events"][0]["count"] > 2000
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
