@@ -15,7 +15,7 @@ run: $(VENV)/.run-ready
 	@echo "    $(BIN)/dyno ps                    who can be traced"
 	@echo "    $(BIN)/dyno gputrace --log-file /tmp/trace.json"
 	@echo
-	@exec $(BIN)/dynolog --enable_ipc_monitor --reporting_interval_s=1
+	@exec $(BIN)/dynolog --enable_ipc_monitor --reporting_interval_s=1 --nouse_JSON
 
 test: lint torch
 	$(BIN)/pytest -q

@@ -197,6 +197,16 @@ def test_dcgm_pause_and_resume_speak_the_originals_functions() -> None:
     assert server.requests == [{"fn": "dcgmProfPause", "duration_s": 60}, {"fn": "dcgmProfResume"}]
 
 
+def test_a_daemon_without_dcgm_has_paused_nothing() -> None:
+    with framed_server(lambda _: frame({"status": False})) as server:
+        done = run_dyno("dcgm-pause", "--port", str(server.port))
+    assert done.stdout == 'response length = 16\nresponse = {"status":false}\n'
+    assert (done.returncode, done.stderr) == (
+        1,
+        "dyno dcgm-pause: the daemon does not profile a GPU with DCGM: nothing was done\n",
+    )
+
+
 def test_usage_is_exit_code_2() -> None:
     done = run_dyno("statsu")
     assert (done.returncode, done.stdout) == (2, "")

@@ -23,7 +23,7 @@ class Completion:
         try:
             import shtab  # noqa: PLC0415 - optional
         except ImportError:
-            raise CommandError("completion needs shtab: install dynolog[completion]") from None
+            raise CommandError("completion needs shtab: pip install 'dynolog[completion]'") from None
         from dynolog.cli.parser import build_parser  # noqa: PLC0415 - the whole tree only here
         from dynolog.cli.registry import COMMANDS  # noqa: PLC0415
 

@@ -2,15 +2,18 @@
 
 import argparse
 
-from dynolog.cli.exit_codes import DONE
+from dynolog.cli.exit_codes import DONE, CommandError
 from dynolog.cli.option_types import positive
 from dynolog.cli.reply_text import ask, show
-from dynolog.rpc.client import Target
-from dynolog.rpc.messages import DcgmProfPause, DcgmProfResume
+from dynolog.rpc.client import Target, decode
+from dynolog.rpc.messages import BoolReply, DcgmProfPause, DcgmProfResume
 
 
 class DcgmPause:
-    """Pause DCGM profiling, so that tools such as Nsight Compute can use the GPU's counters."""
+    """Pause DCGM profiling, so that tools such as Nsight Compute can use the GPU's counters.
+
+    Exit code 1 when the daemon does no such profiling.
+    """
 
     name = "dcgm-pause"
 
@@ -37,5 +40,8 @@ class DcgmResume:
 
 
 def _send(arguments: argparse.Namespace, target: Target, request: DcgmProfPause | DcgmProfResume) -> int:
-    show(ask(target, request), arguments)
-    return DONE
+    reply = ask(target, request)
+    show(reply, arguments)
+    if decode(target, reply.text.encode(), BoolReply).status:
+        return DONE
+    raise CommandError("the daemon does not profile a GPU with DCGM: nothing was done")

@@ -48,24 +48,29 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         "--filter", default="", metavar="TEXT", help="only keys with this text, or like this: 'rx_*.eth?'"
     )
     parser.add_argument("--source", default="", help="only records of this source")
+    parser.set_defaults(reported=True)
 
 
 def latest(target: Target, arguments: argparse.Namespace) -> MetricsReply:
     """The latest records that pass the filters."""
     with asking_for_ours(target, "metrics"):
         reply = call(target, GetMetrics(source=arguments.source), MetricsReply)
+    arguments.reported = bool(reply.records)
     return chosen(reply, arguments.filter)
 
 
 def no_values(arguments: argparse.Namespace) -> str:
     """Why there is nothing to see."""
-    if arguments.filter or arguments.source:
+    if (arguments.filter and arguments.reported) or arguments.source:
         what = f"like {arguments.filter!r}" if arguments.filter else "at all"
         where = f" of source {arguments.source!r}" if arguments.source else ""
         return (
             f"no value {what}{where}: `dyno metrics --list` has every metric, `dyno status --verbose` every collector"
         )
-    return "no values yet: the first come after one interval; `dyno status --verbose` shows the collectors"
+    return (
+        "no values yet: the first report comes when one interval is over (--reporting_interval_s, 60 s unless set); "
+        "`dyno status --verbose` shows the collectors"
+    )
 
 
 def _print_catalogue(arguments: argparse.Namespace, target: Target) -> int:

@@ -40,6 +40,8 @@ def chosen(reply: MetricsReply, pattern: str) -> MetricsReply:
 
 
 VALUES_HEADER = ("METRIC", "VALUE", "UNIT", "SOURCE", "AGE", "LABELS")
+# On a narrow terminal: texts among the values first (a boot id; the largest numbers have 18 characters), then names with a path in them.
+_YIELDING = {1: 18, 0: 24}
 
 
 def value_rows(reply: MetricsReply) -> list[tuple[str, ...]]:
@@ -57,7 +59,7 @@ def values_table(reply: MetricsReply, columns: int | None) -> str:
     header: tuple[str, ...] = VALUES_HEADER
     if not any(row[5] for row in rows):
         header, rows = header[:5], [row[:5] for row in rows]
-    return table(header, rows, right=(1, 4), columns=columns)
+    return table(header, rows, right=(1, 4), columns=columns, yielding=_YIELDING)
 
 
 def _order(record: Record) -> tuple[str, list[tuple[str, str]]]:
@@ -71,10 +73,21 @@ def _rows(record: Record, units: Mapping[str, str], age: str) -> Iterable[tuple[
 
 
 def catalogue_table(metrics: Iterable[Metric], pattern: str, columns: int | None) -> str:
-    """One line a metric of the catalogue; "" when none matches."""
+    """One line a metric of the catalogue, its description on lines of its own where the terminal is too narrow; "" when none matches."""
     rows = [
         (metric.name, metric.kind, metric.unit, metric.scope, metric.description)
         for metric in sorted(metrics, key=lambda metric: (metric.name, metric.scope))
         if matches(metric.name, pattern)
     ]
-    return table(("METRIC", "KIND", "UNIT", "SCOPE", "DESCRIPTION"), rows, columns=columns)
+    header = ("METRIC", "KIND", "UNIT", "SCOPE", "DESCRIPTION")
+    whole = table(header, rows)
+    if columns is None or all(len(line) <= columns for line in whole.split("\n")):
+        return whole
+    import textwrap  # noqa: PLC0415 - only for a narrow terminal
+
+    head, *facts = table(header[:4], [row[:4] for row in rows], columns=columns, yielding={2: 8, 0: 24}).split("\n")
+    indent = " " * 4
+    lines = [head]
+    for fact, row in zip(facts, rows, strict=True):
+        lines += [fact, *textwrap.wrap(row[4], max(columns, 20), initial_indent=indent, subsequent_indent=indent)]
+    return "\n".join(lines)

@@ -138,6 +138,8 @@ def _refuse(parser: OneLineParser, command: str, unknown: Sequence[str]) -> NoRe
     known = [name for name in _option_names(parser, command) if name.startswith("--")]
     near = _nearest(option, known) if option.startswith("-") else ""
     what = "unknown option" if option.startswith("-") else "unexpected argument"
+    if command in ("metrics", "watch") and not option.startswith("-"):
+        near = f"--filter {option!r}"
     OneLineParser(prog=prog).error(f"{what} {option!r}" + (f": did you mean {near}?" if near else ""))
 
 

@@ -6,8 +6,10 @@ from dynolog.cli.printable import printable
 from dynolog.cli.quantities import age, count, duration, size
 from dynolog.cli.table import table, terminal_columns
 from dynolog.cli.trainers_table import no_trainers, trainers_table
-from dynolog.model.status import CollectorState, CollectorStatus, DaemonStatus, ExporterStatus, IpcStatus
+from dynolog.model.status import CollectorState, CollectorStatus, DaemonStatus, ExporterStatus, IpcStatus, SelfStatus
 from dynolog.model.trainer import TrainerInfo
+
+_A_MINUTE_S = 60
 
 
 def report(daemon: DaemonStatus, trainers: Sequence[TrainerInfo]) -> str:
@@ -28,12 +30,19 @@ def _daemon(daemon: DaemonStatus) -> str:
     rpc = ", ".join(daemon.rpc_addresses) or "none"
     lines = (
         f"dynolog {daemon.version} on {daemon.hostname}, pid {own.pid}, up {duration(own.uptime_s)}",
-        f"  cost      {own.cpu_pct_1m:.2f} % of a core in the last minute ({own.cpu_pct:.2f} % since start)",
+        f"  cost      {_cpu(own)}",
         f"            {size(own.rss_bytes)} resident, {count(own.threads, 'thread')}, {count(own.open_files, 'open file')}",
         f"  rpc       {rpc}",
         f"  captures  {daemon.active_captures} going on",
     )
     return "\n".join(map(printable, lines))
+
+
+def _cpu(own: SelfStatus) -> str:
+    """A daemon younger than a minute has only one figure, and what starting cost weighs in it."""
+    if own.uptime_s < _A_MINUTE_S:
+        return f"{own.cpu_pct:.2f} % of a core since start, the start itself included"
+    return f"{own.cpu_pct_1m:.2f} % of a core in the last minute ({own.cpu_pct:.2f} % since start)"
 
 
 def _collectors(collectors: Iterable[CollectorStatus]) -> str:
@@ -96,7 +105,11 @@ def _ipc(ipc: IpcStatus) -> str:
     lines = [
         f"The IPC listens on {addresses}",
         f"  {count(ipc.requests, 'request')}, {ipc.replies:,} answered, {ipc.malformed:,} malformed",
-        f"  {count(ipc.dropped_replies, 'answer')} dropped: the trainer had gone or took none",
+        *(
+            [f"  {count(ipc.dropped_replies, 'answer')} dropped: the trainer had gone or took none"]
+            if ipc.dropped_replies
+            else []
+        ),
         *(f"  {notice}" for notice in ipc.notices),
     ]
     return "\n".join(map(printable, lines))

@@ -57,8 +57,8 @@ def no_trainers(*, ipc_enabled: bool) -> str:
     if not ipc_enabled:
         return "The daemon's IPC is off: no trainer can register. Start it with `dynolog --enable_ipc_monitor`."
     return (
-        "No trainer has registered. A PyTorch (2.0 or later) process does when it starts with KINETO_USE_DAEMON=1:\n"
+        "No trainer is registered now. A PyTorch (2.0 or later) process registers when it was started with KINETO_USE_DAEMON=1:\n"
         "    KINETO_USE_DAEMON=1 python train.py\n"
-        "It polls every 5 s. In a container with its own network it needs --ipc_namespaces here, or a shared "
-        "KINETO_IPC_SOCKET_DIR."
+        "within 5 s of that or of this daemon's start. One that runs without the variable must be started again with it.\n"
+        "In a container with its own network it needs --ipc_namespaces here, or a shared KINETO_IPC_SOCKET_DIR."
     )

@@ -69,7 +69,7 @@ def render_help(flags: Iterable[Flag]) -> str:
                     f"  {'--[no]enable_NAME_collector':<42} switch a collector: {', '.join(collectors)}",
                     f"  {'--NAME_interval_s=X':<42} seconds between its readings; 0: as often as reports are made [0]",
                 ]
-            lines += [f"  {_spelling(flag):<42} {flag.help} [{default_text(flag)}]" for flag in members]
+            lines += [f"  {_spelling(flag):<42} {flag.help}{_choices(flag)} [{default_text(flag)}]" for flag in members]
     return "\n".join(lines) + "\n"
 
 
@@ -97,5 +97,8 @@ def render_markdown(flags: Iterable[Flag]) -> str:
 def _row(flag: Flag) -> str:
     also = f" (also `--{'`, `--'.join(flag.aliases)}`)" if flag.aliases else ""
     default = f"`{default_text(flag)}`" if default_text(flag) else ""
-    choices = f"; one of {', '.join(flag.choices)}" if flag.choices else ""
-    return f"| `{_spelling(flag)}`{also}{' ⟳' if flag.live else ''} | {default} | {flag.help}{choices} |"
+    return f"| `{_spelling(flag)}`{also}{' ⟳' if flag.live else ''} | {default} | {flag.help}{_choices(flag)} |"
+
+
+def _choices(flag: Flag) -> str:
+    return f"; one of {', '.join(flag.choices)}" if flag.choices else ""

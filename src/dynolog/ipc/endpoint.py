@@ -199,7 +199,7 @@ class Endpoint:
         key = f"ipc_failure_{type(error).__name__}"
         if key not in self._said:
             self._said.add(key)
-            self._notices.say(key, f"IPC: {what} failed inside the daemon: {type(error).__name__}: {error}")
+            self._notices.say(key, f"{what} failed inside the daemon: {type(error).__name__}: {error}")
 
     def _say_once(self, key: str, what: str, ancillary: list[tuple[int, int, bytes]] | None) -> None:
         """Only the first of a kind is said: whoever sends rubbish sends more of it. The counters tell how much."""
@@ -207,7 +207,7 @@ class Endpoint:
             return
         self._said.add(key)
         subject = "a failed read" if ancillary is None else f"a datagram from {_who(ancillary)}"
-        self._notices.say(f"ipc_{key}", f"IPC: {subject} {what}")
+        self._notices.say(f"ipc_{key}", f"{subject} {what}")
 
 
 def _who(ancillary: list[tuple[int, int, bytes]]) -> str:

@@ -180,6 +180,6 @@ class IpcListener:
         if waiting < _FEW_WAITING:
             self.say(
                 "ipc_queue",
-                f"IPC: only {waiting} messages of trainers can wait at a time, more are sent again 10 ms later: with hundreds of "
+                f"only {waiting} messages of trainers can wait at a time, more are sent again 10 ms later: with hundreds of "
                 "trainers, set net.unix.max_dgram_qlen to 512 before the daemon starts",
             )

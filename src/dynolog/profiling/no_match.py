@@ -30,7 +30,7 @@ def explain(
     if found.forbidden:
         return (
             "forbidden",
-            f"{found.forbidden} trainers match and belong to other users: ask as their user, as root, or with a token",
+            f"what matches ({found.forbidden}) belongs to other users: ask as their user, as root, or with a token",
         )
     if found.ambiguous:
         return "ambiguous", "; ".join(entry.error for entry in found.left_out if entry.code == "ambiguous")
@@ -39,7 +39,7 @@ def explain(
     if pids and not here and not any(map(is_alive, pids[:MOST_PROBED])):
         return "pid_dead", f"{_list('pid', pids)}: no such process here. {_registered(trainers)}"
     if not trainers:
-        lead = f"{_list('pid', pids)} is alive, but no" if pids else "no"
+        lead = f"{_list('pid', pids)} {'are' if len(pids) > 1 else 'is'} alive, but no" if pids else "no"
         return (
             "no_trainer_registered",
             f"{lead} trainer has registered: {_REGISTER}, and give it one poll interval (5 s).",
@@ -57,9 +57,10 @@ def _unlike(
         return "job_not_found", f"no trainer belongs to job {job}{remedy}. {_registered(trainers)}"
     if not found.by_pid:
         remedy = elsewhere or f": {_REGISTER}"
+        verb = "have" if len(pids) > 1 else "has"
         return (
             "pid_not_registered",
-            f"{_list('pid', pids)} has not registered as a trainer{remedy}. {_registered(trainers)}",
+            f"{_list('pid', pids)} {verb} not registered as a trainer{remedy}. {_registered(trainers)}",
         )
     wanted = " and ".join(filter(None, (_list("name", request.names), _list("rank", request.ranks))))
     unread = sum(trainer.details is None for trainer in trainers)

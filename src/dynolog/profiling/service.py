@@ -352,5 +352,5 @@ def _warnings(targets: _Targets, config: KinetoConfig, daemon_uid: int) -> list[
         )
     waiting = sum(not trainer.ready for trainer in chosen)
     if waiting:
-        said.append(f"{waiting} of the trainers are profiling now; the config is held until they are done")
+        said.append(f"{waiting} of {len(chosen)} trainers profile already: the config waits until they are done")
     return said

@@ -1,5 +1,6 @@
 """What tables look like, character by character."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +62,20 @@ def test_a_line_is_cut_to_the_terminal() -> None:
     assert table(("A",), []) == ""
 
 
+def test_on_a_narrow_terminal_long_names_and_texts_make_room_for_the_numbers() -> None:
+    name = "filesystem_free_bytes./var/lib/some/very/long/mount/point"
+    record = Record(
+        wall_ns=NOW, source="kernel", values={name: 5, "boot_id": "89d95612-0809-4584-ad39-0399b40d278f", "up": 1}
+    )
+    text = values_table(MetricsReply(records=(record,), units={name: "By"}, wall_ns=NOW), columns=66)
+    assert all(len(line) == 66 and line.endswith("  0.0 s") for line in lines(text)[1:])
+    assert [line.split()[:2] for line in lines(text)[1:]] == [
+        ["boot_id", "89d95612-…b40d278f"],
+        ["filesystem_f…/mount/point", "5"],
+        ["up", "1"],
+    ]
+
+
 @given(st.lists(st.lists(st.text(), min_size=2, max_size=2), min_size=1))
 def test_a_table_has_one_line_a_row_whatever_the_cells_hold(rows: list[list[str]]) -> None:
     text = table(("A", "B"), rows, right=(1,))
@@ -110,6 +125,17 @@ def test_catalogue() -> None:
         "rx_bytes  delta  By    nic    Received",
     ]
     assert catalogue_table(metrics, "nothing", columns=None) == ""
+    assert catalogue_table(metrics, "nothing", columns=30) == ""
+
+
+def test_on_a_narrow_terminal_descriptions_have_lines_of_their_own() -> None:
+    metrics = [Metric(name="cpu_u", kind=Kind.RATIO, unit="%", description="Share of CPU time of the host: user mode")]
+    assert lines(catalogue_table(metrics, "", columns=30)) == [
+        "METRIC  KIND   UNIT  SCOPE",
+        "cpu_u   ratio  %     host",
+        "    Share of CPU time of the",
+        "    host: user mode",
+    ]
 
 
 def test_units_as_people_write_them() -> None:
@@ -193,6 +219,15 @@ def test_status_report() -> None:
         "Missing here, and how to get it:",
         "  perf: forbidden: grant CAP_PERFMON",
     ]
+
+
+def test_a_young_daemon_has_no_last_minute_and_losses_are_told_only_when_there_are_some() -> None:
+    own = SelfStatus(pid=7, cpu_pct=0.4, cpu_pct_1m=0.4, rss_bytes=21_500_000, threads=4, open_files=1, uptime_s=11)
+    ipc = IpcStatus(enabled=True, addresses=("@dynolog",), requests=10, replies=10)
+    text = report(msgspec.structs.replace(DAEMON, own=own, ipc=ipc), [])
+    assert "  cost      0.40 % of a core since start, the start itself included" in lines(text)
+    assert "last minute" not in text
+    assert "dropped: the trainer" not in text
 
 
 def test_status_report_without_exporter_or_ipc_says_what_that_means() -> None:
