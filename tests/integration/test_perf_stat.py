@@ -1,5 +1,6 @@
 """`dyno perf` on this machine's kernel, beside `perf` from the same kernel's tools."""
 
+import contextlib
 import json
 import os
 import re
@@ -67,8 +68,11 @@ def worker() -> Iterator[subprocess.Popen[str]]:
 
 def counters_open(process: subprocess.Popen[str]) -> int:
     """How many counters a process holds."""
-    directory = Path(f"/proc/{process.pid}/fd")
-    return sum(os.readlink(file) == "anon_inode:[perf_event]" for file in directory.iterdir())
+    found = 0
+    for file in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a starting interpreter opens and closes files all the time
+            found += os.readlink(file) == "anon_inode:[perf_event]"
+    return found
 
 
 @needs_root
