@@ -67,6 +67,7 @@ class FakePerfKernel:
         self.most_open = 10**6
         self.open_counters: dict[int, Counter] = {}
         self.reads = 0
+        self.now_ns = 1
         self.order: Callable[[list[Counter]], list[Counter]] = list
         self._next_fd = 1000
         self._next_id = 1
@@ -75,6 +76,7 @@ class FakePerfKernel:
 
     def advance(self, seconds: float) -> None:
         """Time passes on every CPU that is online; a cgroup is enabled for its share of it."""
+        self.now_ns += round(seconds * 1e9)
         for counter in self.open_counters.values():
             if not counter.leader.enabled or counter.cpu in self.offline:
                 continue
@@ -83,6 +85,10 @@ class FakePerfKernel:
             counter.enabled_ns += round(enabled_s * 1e9)
             counter.running_ns += round(running_s * 1e9)
             counter.count += self.rates[counter.attr.key] * running_s
+
+    def monotonic_ns(self) -> int:
+        """The clock, which stands still but for `advance`."""
+        return self.now_ns
 
     @property
     def opened(self) -> list[tuple[int, int]]:

@@ -36,7 +36,7 @@ class PerfMachine:
         self.kernel = FakePerfKernel({})
         self.exist(rates or {})
         self.flags = flags
-        self.collector = PerfCollector(tree.context(**flags), self.kernel)
+        self.collector = PerfCollector(tree.context(**flags), self.kernel, self.kernel.monotonic_ns)
 
     def exist(self, rates: Mapping[str, float]) -> None:
         """From now on the kernel counts these."""

@@ -1,5 +1,7 @@
 """CPU performance counters through perf_event. What counts is loaded when it is switched on."""
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dynolog.collectors.perf_metrics import METRICS
@@ -14,19 +16,21 @@ if TYPE_CHECKING:
 class PerfCollector:
     """Counters of the processor, and of whatever else has a PMU."""
 
-    def __init__(self, context: Context, calls: "PerfCalls | None" = None) -> None:
+    def __init__(
+        self, context: Context, calls: "PerfCalls | None" = None, monotonic_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
         # A daemon that does not count keeps the memory of all that.
         from dynolog.collectors.perf_counters import PerfCounters  # noqa: PLC0415
 
-        self._counters = PerfCounters(context, calls)
+        self._counters = PerfCounters(context, calls, monotonic_ns)
 
     def read(self) -> "PerfSnapshot":
         """One reading. Raises SourceUnavailable when nothing of what is wanted can be counted."""
         return self._counters.read()
 
-    def compute(self, before: "PerfSnapshot", after: "PerfSnapshot", elapsed_s: float) -> Values:
+    def compute(self, before: "PerfSnapshot", after: "PerfSnapshot", elapsed_s: float) -> Values:  # noqa: ARG002 - snapshots say it
         """Metrics of the interval; none of a group that had a counter for less than --perf_min_running_pct of it."""
-        return self._counters.compute(before, after, elapsed_s)
+        return self._counters.compute(before, after)
 
 
 FLAGS = (

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import msgspec.structs
@@ -33,11 +33,14 @@ class CgroupCounting:
     Raises SourceUnavailable when no hierarchy of cgroups can be counted. `uncounted` says why a path is not.
     """
 
-    def __init__(self, calls: PerfCalls, host: HostFiles, patterns: Sequence[str]) -> None:
+    def __init__(
+        self, calls: PerfCalls, host: HostFiles, patterns: Sequence[str], monotonic_ns: Callable[[], int]
+    ) -> None:
         self.uncounted: dict[str, str] = {}
         self._calls = calls
         self._host = host
         self._patterns = patterns
+        self._monotonic_ns = monotonic_ns
         self._cgroups: dict[str, _Cgroup] = {}
         self._root = perf_cgroup_root(host)
 
@@ -74,7 +77,7 @@ class CgroupCounting:
             known = None
         if known is None:
             fd = open_cgroup(self._host, self._root, path)
-            known = _Cgroup(os.fstat(fd).st_ino, fd, Counting(self._calls, self._host, fd))
+            known = _Cgroup(os.fstat(fd).st_ino, fd, Counting(self._calls, self._host, fd, self._monotonic_ns))
         known.counting.follow(plan, online)
         if len(known.counting):
             self._cgroups[path] = known

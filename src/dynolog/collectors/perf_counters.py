@@ -1,6 +1,7 @@
 """Performance counters of the host and of cgroups: what is open follows the flags and the CPUs, and is read and compared."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -32,10 +33,12 @@ class PerfSnapshot(msgspec.Struct, frozen=True):
 class PerfCounters:
     """Counts what `--perf_metrics` names, on every CPU that is online, for the host and for each of `--perf_cgroups`."""
 
-    def __init__(self, context: Context, calls: PerfCalls | None = None) -> None:
+    def __init__(
+        self, context: Context, calls: PerfCalls | None = None, monotonic_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
         self._settings = context.settings
         self._notices = context.notices
-        self._opening = Opening(calls or KernelCalls(), context.host, context.notices)
+        self._opening = Opening(calls or KernelCalls(), context.host, context.notices, monotonic_ns)
         self._online_file = context.host.file(ONLINE)
         self._online_text = b""
         self._online: tuple[int, ...] = ()
@@ -72,18 +75,27 @@ class PerfCounters:
             return False
         return True
 
-    def compute(self, before: PerfSnapshot, after: PerfSnapshot, elapsed_s: float) -> Values:
-        """Metrics of the interval; none of a group that had a counter for less than --perf_min_running_pct of it."""
+    def compute(self, before: PerfSnapshot, after: PerfSnapshot) -> Values:
+        """Metrics of the interval; none of a group that had a counter for less than --perf_min_running_pct of it.
+
+        Rates are over the time between the readings of the counters themselves: opening them may take a part of a round.
+        """
         starved: set[str] = set()
         shares = Shares(self._settings.number("perf_min_running_pct") / 100, starved.add)
         groups = grown(before.host, after.host, idle_is_zero=False)
+        elapsed_s = _seconds(before.host, after.host)
         values = host_values(groups, elapsed_s, shares, after.host.partial, after.sockets)
         for path, counts in after.cgroups.items():
             if path in before.cgroups:
                 groups = grown(before.cgroups[path], counts, idle_is_zero=True)
-                values.update(cgroup_values(groups, elapsed_s, shares, counts.partial, path))
+                seconds = _seconds(before.cgroups[path], counts)
+                values.update(cgroup_values(groups, seconds, shares, counts.partial, path))
         values.update(traffic_values(before.traffic, after.traffic, after.traffic_sockets, elapsed_s))
         if starved != self._starved:
             self._starved = starved
             self._opening.say_starved(starved)
         return values
+
+
+def _seconds(before: Counts, after: Counts) -> float:
+    return (after.monotonic_ns - before.monotonic_ns) / 1e9

@@ -1,7 +1,8 @@
 """Counters that are open for one plan: of the whole host, or of one cgroup."""
 
 import errno
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -35,8 +36,12 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """One reading of everything. The groups named in `partial` lack a PMU, so that their sums are not those of the host."""
+    """One reading of everything, begun at `monotonic_ns`.
 
+    The groups named in `partial` lack a PMU, so that their sums are not those of the host.
+    """
+
+    monotonic_ns: int
     reads: tuple[Read, ...]
     partial: frozenset[str] = frozenset()
 
@@ -47,11 +52,18 @@ class Counting:
     `refusals` gives the reason for each group that is not counted, by its name; by `GROUP (PMU)` when it is on another PMU.
     """
 
-    def __init__(self, calls: PerfCalls, host: HostFiles, cgroup_fd: int = -1) -> None:
+    def __init__(
+        self,
+        calls: PerfCalls,
+        host: HostFiles,
+        cgroup_fd: int = -1,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self.refusals: dict[str, PerfRefused] = {}
         self._calls = calls
         self._host = host
         self._cgroup_fd = cgroup_fd
+        self._monotonic_ns = monotonic_ns
         self._open: dict[tuple[str, str], OpenGroup] = {}
         self._partial: frozenset[str] = frozenset()
 
@@ -126,8 +138,9 @@ class Counting:
 
     def read(self) -> Counts:
         """Everything that is counted."""
+        begun_ns = self._monotonic_ns()
         reads = tuple(Read(group, tuple(bank.read() for bank in group.banks)) for group in self._open.values())
-        return Counts(reads, self._partial)
+        return Counts(begun_ns, reads, self._partial)
 
     def close(self) -> None:
         """Close every descriptor."""

@@ -1,6 +1,7 @@
 """Opens the counters that two flags ask for, within the limit of descriptors, and says what of it is not to be had and why."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from dynolog.collectors.perf_cgroups import CgroupCounting
@@ -37,12 +38,15 @@ class Opening:
     `sockets` gives the socket of each CPU where values of sockets are wanted. `traffic` stands in for counters of memory controllers.
     """
 
-    def __init__(self, calls: PerfCalls, host: HostFiles, notices: Notices) -> None:
+    def __init__(
+        self, calls: PerfCalls, host: HostFiles, notices: Notices, monotonic_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
         self.sockets: Mapping[int, int] = {}
         self.traffic: MemoryTraffic | None = None
         self._calls = calls
         self._host = host
         self._notices = notices
+        self._monotonic_ns = monotonic_ns
         self._counting: Counting | None = None
         self._cgroups: CgroupCounting | None = None
         self._watchdog_on = False
@@ -70,7 +74,7 @@ class Opening:
         paths = self._find_cgroups(cgroups)
         self._plan, paths = self._fit(plan, paths, len(online))
         plan = self._plan
-        counting = self._counting or Counting(self._calls, self._host)
+        counting = self._counting or Counting(self._calls, self._host, monotonic_ns=self._monotonic_ns)
         counting.follow(plan, online)
         self.traffic = self._other_traffic(plan, counting)
         if not len(counting) and self.traffic is None:
@@ -106,7 +110,7 @@ class Opening:
         if not words:
             return []
         try:
-            self._cgroups = self._cgroups or CgroupCounting(self._calls, self._host, words)
+            self._cgroups = self._cgroups or CgroupCounting(self._calls, self._host, words, self._monotonic_ns)
         except SourceUnavailable as error:
             self._notices.say("perf_cgroups", str(error))
             self._no_cgroups = True

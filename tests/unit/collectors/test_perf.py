@@ -267,6 +267,24 @@ def test_a_group_without_a_counter_has_no_value(host_tree: HostTree) -> None:
     assert machine.tree.notices.said["perf_starved"] == ""
 
 
+def test_rates_are_over_the_time_between_the_readings_themselves(host_tree: HostTree) -> None:
+    """Opening thousands of counters is a part of the first round, but not of what they count."""
+    one_core_pmu(host_tree)
+    cgroup(host_tree, "/a")
+    machine = PerfMachine(host_tree, CORES, perf_cgroups="/a")
+    really_open = machine.kernel.open
+
+    def slow_open(attr: bytes, pid: int, cpu: int, group_fd: int, flags: int) -> int:
+        machine.kernel.now_ns += 100_000_000
+        return really_open(attr, pid, cpu, group_fd, flags)
+
+    machine.kernel.open = slow_open  # type: ignore[method-assign]
+    before = machine.collector.read()
+    machine.kernel.advance(2)
+    values = machine.collector.compute(before, machine.collector.read(), 3.6)
+    assert values["mips"] == values["mips./a"] == pytest.approx(6000)
+
+
 def test_one_cpu_without_a_counter_makes_the_hosts_value_unknown(host_tree: HostTree) -> None:
     """A sum without CPU 2 would look like a quarter less work."""
     one_core_pmu(host_tree)
@@ -609,6 +627,7 @@ def test_caches_count_memory_traffic_where_no_controller_does(host_tree: HostTre
     machine = PerfMachine(host_tree, perf_metrics="membw")
     before = machine.collector.read()
     caches(host_tree, {"mon_data/mon_L3_07": "3000", "mon_data/mon_L3_08": "9000", "batch/mon_data/mon_L3_07": "1100"})
+    machine.kernel.advance(2)
     after = machine.collector.read()
     assert machine.collector.compute(before, after, 2.0) == {
         "membw_bytes_per_s": 3500,
