@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from dynolog import __version__
-from dynolog.fleet.choose import one_per_host, sample
+from dynolog.fleet.choose import by_rank, one_per_host, sample
 from dynolog.fleet.manifest import NOT_TRACED, HostEntry, Manifest, ProcessEntry
 from dynolog.fleet.naming import NameTemplate
 from dynolog.fleet.survey import Candidate, Survey
@@ -47,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def make_plan(surveys: Sequence[Survey], choice: Choice) -> Plan:
     """Choose."""
-    chosen: Sequence[Sequence[Candidate]] = [survey.candidates for survey in surveys]
+    chosen: Sequence[Sequence[Candidate]] = [sorted(survey.candidates, key=by_rank) for survey in surveys]
     if choice.one_per_host:
         chosen = one_per_host(chosen)
     if choice.sample:

@@ -1,0 +1,318 @@
+"""A job on many hosts, each a network namespace with a daemon and two simulated trainers, and what can go wrong with hosts.
+
+Eight hosts, or as many as DYNOLOG_FLEET_HOSTS says (32 have been tried); those that are not in trouble must all be complete.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.net_hosts import NetHosts, net_hosts
+from integration.harness import REPOSITORY, Process, eventually, needs_root, tool
+
+pytestmark = [pytest.mark.root, needs_root]
+
+COUNT = max(int(os.environ.get("DYNOLOG_FLEET_HOSTS", "8")), 8)
+DOWN, MUTE, SLOW, WRONG_CLOCK, KILLED, FULL = range(2, 8)
+TROUBLED = {DOWN, MUTE, KILLED, FULL}
+TRAINERS = REPOSITORY / "bench" / "trainers.py"
+DYNO = Path(sys.executable).with_name("dyno")
+CLOCK_OFF_S = 2
+
+# The wall clock of one process, 2 s ahead; then the program.
+SHIFTED = f"""
+import runpy, sys, time
+_time, _time_ns = time.time, time.time_ns
+time.time = lambda: _time() + {CLOCK_OFF_S}
+time.time_ns = lambda: _time_ns() + {CLOCK_OFF_S} * 10**9
+sys.argv = sys.argv[1:]
+if sys.argv[0].endswith(".py"):
+    runpy.run_path(sys.argv[0], run_name="__main__")
+else:
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+LISTEN_ONLY = """
+import socket, time
+server = socket.create_server(("0.0.0.0", 1778), backlog=64)
+print("ready", flush=True)
+time.sleep(300)
+"""
+# Passes everything on, each way 150 ms late.
+SLOW_PROXY = """
+import asyncio
+async def pass_on(reader, writer):
+    while data := await reader.read(65536):
+        await asyncio.sleep(0.15)
+        writer.write(data)
+    writer.close()
+async def serve(reader, writer):
+    there = await asyncio.open_connection("127.0.0.1", 1779)
+    await asyncio.gather(pass_on(reader, there[1]), pass_on(there[0], writer), return_exceptions=True)
+async def main():
+    server = await asyncio.start_server(serve, "0.0.0.0", 1778)
+    print("ready", flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+class Cluster:
+    """The hosts and everything that runs on them."""
+
+    def __init__(self, directory: Path, net: NetHosts) -> None:
+        self.directory = directory
+        self.net = net
+        self.traces = directory / "traces"
+        self.traces.mkdir()
+        self.token = directory / "token"
+        self.token.touch(mode=0o600)
+        self.token.write_text("a secret of many hosts, for one test")
+        self.daemons: dict[int, Process] = {}
+        self.others: list[Process] = []
+
+    def start(self) -> None:
+        for index in range(COUNT):
+            if index == MUTE:
+                self._helper(index, LISTEN_ONLY)
+            else:
+                self._daemon(index)
+        self._helper(SLOW, SLOW_PROXY)
+        for index, daemon in self.daemons.items():
+            daemon.wait_for("dynolog is ready", timeout_s=30)
+            for local_rank in range(2):
+                self._trainer(index, local_rank)
+        self.net.cut(DOWN)
+
+    def _run(self, index: int, *command: str, **env: str) -> Process:
+        return Process([*self.net.inside(index), *command], env={**os.environ, **env}, start_new_session=True)
+
+    def _helper(self, index: int, code: str) -> None:
+        helper = self._run(index, sys.executable, "-c", code)
+        self.others.append(helper)
+        helper.wait_for("ready", timeout_s=20)
+
+    def _daemon(self, index: int) -> None:
+        port = 1779 if index == SLOW else 1778
+        program = ["-c", SHIFTED, "dynolog.daemon.main"] if index == WRONG_CLOCK else ["-m", "dynolog.daemon.main"]
+        flags = [
+            f"--port={port}",
+            "--rpc_bind_address=0.0.0.0",
+            f"--rpc_token_file={self.token}",
+            "--enable_ipc_monitor",
+        ]
+        flags.append(f"--rpc_unix_socket={self.directory}/rpc{index}.sock")
+        self.daemons[index] = self._run(index, sys.executable, *program, *flags)
+
+    def _trainer(self, index: int, local_rank: int) -> None:
+        program = ["-c", SHIFTED, str(TRAINERS)] if index == WRONG_CLOCK else [str(TRAINERS)]
+        words = [
+            sys.executable,
+            *program,
+            "--n",
+            "1",
+            "--interval",
+            "0.5",
+            "--seconds",
+            "200",
+            "--job-id",
+            "7",
+            "--write",
+        ]
+        if index == FULL:  # what it writes goes to a disk of 16 kB
+            mounts = f'mount -t tmpfs -o size=16k none "{self.traces}" && exec "$@"'
+            words = [tool("unshare"), "--mount", "sh", "-c", mounts, "sh", *words]
+        rank = {"RANK": str(2 * index + local_rank), "LOCAL_RANK": str(local_rank), "WORLD_SIZE": str(2 * COUNT)}
+        self.others.append(self._run(index, *words, **rank))
+
+    def stop(self) -> None:
+        running = [*self.others, *self.daemons.values()]
+        for process in running:  # simulated trainers have children, which hold the other end of their output
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in running:
+            process.stop(signal.SIGKILL)
+
+    def hosts(self, *indices: int) -> str:
+        return ",".join(map(self.net.address, indices or range(COUNT)))
+
+    def command(self, *words: str) -> list[str]:
+        return [*self.net.inside(None), str(DYNO), "--token-file", str(self.token), "--timeout", "3", *words]
+
+    def dyno(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=60, check=False)
+
+    def wait_for_trainers(self, *indices: int) -> None:
+        def all_are_there() -> bool:
+            answer = json.loads(self.dyno("--json", "ps", "--hosts", self.hosts(*indices)).stdout)
+            found = [trainer for host in answer["hosts"] for trainer in host["reply"]["trainers"]]
+            return len([trainer for trainer in found if "rank" in trainer and "poll_interval_s" in trainer]) == 2 * len(
+                indices
+            )
+
+        eventually(all_are_there, 30, "trainers registered")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    tool("ip")
+    with net_hosts(COUNT) as net:
+        made = Cluster(tmp_path_factory.mktemp("fleet"), net)
+        try:
+            made.start()
+            made.wait_for_trainers(*(index for index in made.daemons if index != DOWN))
+            yield made
+        finally:
+            made.stop()
+
+
+def by_host(manifest: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for process in manifest["processes"]:
+        found.setdefault(process["host"], []).append(process)
+    return found
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The manifest; it must be whole whenever it is looked at."""
+    manifest: dict[str, Any] = json.loads(path.read_bytes())
+    return manifest
+
+
+def kill_when_delivered(cluster: Cluster, path: Path, ended: threading.Event) -> None:
+    """As soon as the manifest says that a process of that host has its config, its daemon dies."""
+    address = cluster.net.address(KILLED)
+    while not ended.wait(0.02):
+        if path.exists() and any(
+            process["outcome"] in ("delivered", "recording") for process in by_host(read(path)).get(address, [])
+        ):
+            cluster.daemons[KILLED].popen.kill()
+            return
+
+
+def test_ctrl_c_leaves_a_true_manifest_from_which_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+    """The traces go on; --resume follows them to the files, and a second --resume finds all done and here."""
+    fetched = tmp_path / "fetched"
+    path = fetched / "manifest.json"
+    words = ("gputrace", "--hosts", cluster.hosts(0, 1), "--job-id", "7", "--warmup-s", "1", "--fetch", str(fetched))
+    running = Process(cluster.command(*words, "--log-file", f"{cluster.traces}/first.json"))
+    running.wait_for("delivered", timeout_s=20)
+    assert running.stop(signal.SIGINT) == 130, running.output
+    assert f"dyno gputrace --resume {path} --fetch {fetched}" in running.output
+    manifest = read(path)
+    assert manifest["state"] == "interrupted"
+    assert {process["outcome"] for process in manifest["processes"]} <= {"pending", "delivered", "recording"}
+    for _ in range(2):
+        resumed = cluster.dyno("gputrace", "--resume", str(path), "--fetch", str(fetched))
+        assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+        assert "4 processes on 2 hosts: 4 written, 4 fetched" in resumed.stdout
+    manifest = read(path)
+    assert manifest["state"] == "done"
+    assert len({process["path"] for process in manifest["processes"]}) == 4
+    check_files(manifest)
+
+
+def test_the_summary_says_the_truth_about_each_host_and_the_others_are_complete(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    fetched = tmp_path / "fetched"
+    path = fetched / "manifest.json"
+    words = ["gputrace", "--hosts", cluster.hosts(), "--job-id", "7", "--log-file", f"{cluster.traces}/"]
+    running = Process(cluster.command(*words, "--warmup-s", "0", "--duration-ms", "200", "--fetch", str(fetched)))
+    ended = threading.Event()
+    killer = threading.Thread(target=kill_when_delivered, args=(cluster, path, ended))
+    killer.start()
+    try:
+        code = running.popen.wait(55)
+    finally:
+        ended.set()
+        killer.join()
+        running.stop(signal.SIGKILL)
+    output = running.output
+    assert code == 1, output
+    manifest = read(path)
+    hosts = {host["label"]: host for host in manifest["hosts"]}
+    found = by_host(manifest)
+
+    for index in set(range(COUNT)) - TROUBLED:
+        processes = found[cluster.net.address(index)]
+        assert [process["outcome"] for process in processes] == ["written"] * 2, output
+        assert [process["rank"] for process in processes] == [2 * index, 2 * index + 1]
+    assert hosts[cluster.net.address(DOWN)]["outcome"] == "unreachable"
+    assert hosts[cluster.net.address(MUTE)]["outcome"] == "silent"
+    assert "did not answer within 3 s" in hosts[cluster.net.address(MUTE)]["error"]
+    assert hosts[cluster.net.address(KILLED)]["outcome"] == "lost"
+    for process in found[cluster.net.address(KILLED)]:
+        assert process["outcome"] == "unknown"
+        assert "its daemon was lost" in process["reason"]
+    for process in found[cluster.net.address(FULL)]:
+        assert process["outcome"] in ("failed", "not_traced")
+        assert process["reason"]
+        assert process["sha256"] == ""
+
+    start_ns = manifest["start_wall_ns"]
+    shifts_s = {
+        index: (hosts[cluster.net.address(index)]["start_wall_ns"] - start_ns) / 1e9 for index in (0, SLOW, WRONG_CLOCK)
+    }
+    assert shifts_s[WRONG_CLOCK] == pytest.approx(CLOCK_OFF_S, abs=0.1)
+    assert abs(shifts_s[0]) < 0.1
+    assert abs(shifts_s[SLOW]) < 0.2
+    assert f"the clock of {cluster.net.address(WRONG_CLOCK)} is +2.0" in output
+    assert "the clock of" not in output.replace(f"the clock of {cluster.net.address(WRONG_CLOCK)}", "")
+    check_files(manifest)
+    good = 2 * (COUNT - len(TROUBLED))
+    assert f"{good} written" in output
+    assert f"{good} fetched" in output
+    assert len(list(fetched.glob("*.json"))) == good + 1
+
+
+def check_files(manifest: dict[str, Any]) -> None:
+    """What was fetched is what was written and what the manifest says, with the rank that the simulated trainers leave out."""
+    for process in manifest["processes"]:
+        if process["outcome"] != "written":
+            assert not process["fetched"]
+            continue
+        data = Path(process["fetched"]).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == process["fetched_sha256"]
+        trace = json.loads(data)
+        assert trace["distributedInfo"] == {"rank": process["rank"], "world_size": 2 * COUNT}
+        assert len(trace["traceEvents"]) == process["events"]
+        assert process["distributed_info_added"]
+        assert f"_rank{process['rank']}_{process['pid']}.json" in process["path"]
+
+
+def test_other_subcommands_ask_all_hosts(cluster: Cluster) -> None:
+    """A table with a host column; 0 only when all answered, 3 when none did."""
+    table = cluster.dyno("status", "--hosts", cluster.hosts(0, 1, SLOW))
+    assert table.returncode == 0, table.stderr
+    assert table.stdout.split()[0] == "HOST"
+    assert all(cluster.net.address(index) in table.stdout for index in (0, 1, SLOW))
+    hostfile = cluster.directory / "hosts"
+    hostfile.write_text(f"{cluster.net.address(0)} slots=2\n{cluster.net.address(MUTE)} slots=2\n")
+    part = cluster.dyno("version", "--json", "--hostfile", str(hostfile))
+    assert part.returncode == 1
+    answer = json.loads(part.stdout)
+    assert [host["outcome"] for host in answer["hosts"]] == ["answered", "silent"]
+    assert cluster.net.address(MUTE) in part.stderr
+    assert cluster.dyno("metrics", "--hosts", cluster.hosts(MUTE)).returncode == 3
+
+
+def test_a_dry_run_and_a_requirement_start_nothing(cluster: Cluster) -> None:
+    where = f"{cluster.traces}/never/"
+    words = ("gputrace", "--job-id", "7", "--log-file", where, "--hosts", cluster.hosts(0, MUTE))
+    refused = cluster.dyno(*words, "--require", "all")
+    assert refused.returncode == 1
+    assert "1 of 2 hosts have a process that can be traced, and --require asks for 100%" in refused.stderr
+    dry = cluster.dyno(*words, "--dry-run", "--json", "--sample", "1")
+    (process,) = [one for one in json.loads(dry.stdout)["processes"] if one["outcome"] == "planned"]
+    assert process["rank"] == 0
+    assert not Path(where).exists()
