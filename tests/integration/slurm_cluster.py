@@ -31,6 +31,8 @@ class SlurmCluster:
         self.directory = directory
         self.nodes = [f"n{number + 1}" for number in range(node_count)]
         self._started: list[subprocess.Popen[bytes]] = []
+        self._controller = 0
+        self._is_up = False
         self._env = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("SLURM", "KINETO", "DYNO"))},
             "SLURM_CONF": str(directory / "slurm.conf"),
@@ -77,6 +79,7 @@ class SlurmCluster:
         self._spawn([*_entering(self._controller), "slurmctld", "-D", "-c"], "slurmctld")
         for name, machine in zip(self.nodes, machines, strict=True):
             self._spawn([*_entering(machine), "slurmd", "-D", "-N", name], f"slurmd.{name}")
+        self._is_up = True
         everybody = f"idle {len(self.nodes)}"
         eventually(
             lambda: self.run("sinfo", "-h", "-o", "%t %D", check=False).strip() == everybody, 30, "nodes are idle"
@@ -122,7 +125,7 @@ class SlurmCluster:
     def _machine(self, prefix: list[str], name: str, setup: str, *more: str) -> int:
         """The pid of a process that holds the namespaces of one machine."""
         reader, writer = os.pipe()
-        script = f"set -e; hostname {name}; ip link set lo up; {setup}; echo ok >&{writer}; exec sleep infinity"
+        script = f"set -e; hostname {name}; ip link set lo up; {setup}; echo ok > /proc/self/fd/{writer}; exec sleep infinity"
         command = [*prefix, "unshare", "-n", "-u", *more, "sh", "-c", script]
         process = self._spawn(command, f"machine.{name}", pass_fds=(writer,))
         os.close(writer)
@@ -149,12 +152,9 @@ class SlurmCluster:
 
     def stop(self) -> None:
         """End every job, then what was started here, the last first."""
-        with contextlib.suppress(subprocess.SubprocessError):
-            self.run("scancel", "--full", "--state=RUNNING", check=False)
-            self.run("scancel", "--state=PENDING", check=False)
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and self.run("squeue", "-h", check=False).strip():
-            time.sleep(0.1)
+        if self._is_up:
+            with contextlib.suppress(subprocess.SubprocessError):
+                self._cancel_all()
         for process in reversed(self._started):
             process.send_signal(signal.SIGTERM)
         for process in reversed(self._started):
@@ -163,6 +163,17 @@ class SlurmCluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+    def set(self, name: str, value: str) -> None:
+        """An environment variable of everything that is run from now on."""
+        self._env[name] = value
+
+    def _cancel_all(self) -> None:
+        for state in ("RUNNING", "PENDING"):
+            self.run("scancel", "--full", f"--state={state}", check=False, timeout_s=10)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and self.run("squeue", "-h", check=False, timeout_s=10).strip():
+            time.sleep(0.1)
 
     # --- using it ----------------------------------------------------------------------------------------------------
 

@@ -33,8 +33,9 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
         raise CommandError("--log-file says where the traces go (a directory, or a .json): it is missing", USAGE)
     options = follow_options(arguments)
     names = name_template(arguments.log_file, arguments.name_template)
-    if fleet.hosts.job and arguments.job_id == (0, ""):
-        arguments.job_id = job(fleet.hosts.job)
+    number, text = job(fleet.hosts.job) if fleet.hosts.job and arguments.job_id == (0, "") else arguments.job_id
+    # As a text an id means every element of the array of that id as well; as a number only the element that SLURM gave it to.
+    arguments.job_id = (number, text or (str(number) if number > 0 else ""))
     arguments.log_file = names.log_file("host")
     command = trace_command(arguments)
     surveys = survey_hosts(labelled(fleet.hosts.targets), command.request, names, fleet.options)

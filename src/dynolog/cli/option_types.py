@@ -3,7 +3,7 @@
 import argparse
 import re
 
-_JOB = re.compile(r"\d[0-9A-Za-z_.+-]*")
+_JOB = re.compile(r"\d[0-9A-Za-z_.+,%\[\]-]*")
 _MAX_UINT64 = 2**64 - 1
 
 # To a daemon that knows numbers only, a text job id must match nobody rather than another job: ids are never negative.

@@ -58,6 +58,14 @@ def job_of(wire_id: int, environment: Mapping[str, str]) -> JobIdentity:
     )
 
 
+def identity_of(text: str, wire_id: int) -> JobIdentity:
+    """The job behind its text and number as lists of trainers show them; the step is not in them."""
+    base, _, task = text.partition("_")
+    if task:
+        return JobIdentity(wire_id=wire_id, job_id=str(wire_id), array_id=base, task=task)
+    return JobIdentity(wire_id=wire_id, job_id=base)
+
+
 class JobSelector(msgspec.Struct, frozen=True, kw_only=True):
     """Which trainers a request's job means.
 

@@ -13,6 +13,7 @@ import dynolog
 from dynolog.model.clock import Clock
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.model.trace_request import Caller, TraceOutcome, TraceRequest
+from dynolog.profiling.job import identity_of, parse_job
 from dynolog.rpc.auth import Gate
 from dynolog.rpc.messages import (
     Authenticated,
@@ -239,10 +240,12 @@ class Methods:
 
     def _list_processes(self, request: ListProcesses) -> bytes:
         wanted = frozenset(request.pids) - {0}
+        # A trainer's step is not listed, so it cannot be asked for either.
+        job = parse_job(request.job.partition(".")[0]) if request.job.strip() else None
         trainers = tuple(
             one
             for one in self._services.traces.trainers()
-            if (not request.job or request.job in (one.job, str(one.job_id)))
+            if (job is None or job.matches(identity_of(one.job, one.job_id)))
             and (not wanted or one.pid in wanted or one.host_pid in wanted)
         )
         ipc_enabled = self._services.traces.ipc_enabled

@@ -174,6 +174,34 @@ def test_processes_are_listed_by_job_and_either_pid(ask: Asked) -> None:
     assert msgspec.json.decode(typed, type=ProcessesReply).trainers == ask.fakes.traces.registered
 
 
+@pytest.mark.parametrize(
+    ("job", "pids"),
+    [
+        ("90210", [1, 2, 3]),  # the whole array, also the element to which SLURM gave the array's own number
+        ("90210_[1-2]", [1, 2]),
+        ("90211", [1]),  # an element's own number
+        ("90210.0", [1, 2, 3]),  # steps are not told apart
+        ("9021", []),
+        ("7", [4]),
+        ("7_1", []),
+    ],
+)
+def test_a_job_is_listed_as_it_is_traced(ask: Asked, job: str, pids: list[int]) -> None:
+    """By the same rules: a bare id means every element of an array."""
+    ask.fakes.traces.registered = (
+        trainer(1, job="90210_1", job_id=90211),
+        trainer(2, job="90210_2", job_id=90212),
+        trainer(3, job="90210_3", job_id=90210),
+        trainer(4, job="7", job_id=7),
+        trainer(5, job="", job_id=0),
+    )
+    assert [one["pid"] for one in ask("listProcesses", job=job)["trainers"]] == pids
+
+
+def test_a_job_that_is_none_is_refused(ask: Asked) -> None:
+    assert ask("listProcesses", job="x")["code"] == "bad_request"
+
+
 def test_metrics_come_with_their_units(ask: Asked) -> None:
     reply = ask("getMetrics")
     assert reply["records"][0]["values"] == {"cpu_u": 12.5, "uptime": 99}
