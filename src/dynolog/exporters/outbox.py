@@ -42,7 +42,8 @@ class Outbox:
         self._losses = losses
         self._max_records = max_records
         self._max_bytes = max_bytes
-        self._most_bytes = min(max_bytes, spool.max_bytes // 4) if spool else max_bytes
+        # An empty spool is false.
+        self._most_bytes = max_bytes if spool is None else min(max_bytes, spool.max_bytes // 4)
         self._spool = spool
         self._spool_error = ""
         self._spool_off_until_ns = 0
@@ -59,7 +60,7 @@ class Outbox:
         self._is_behind = False
         self._spool_dropped = 0
         self._spool_damaged = 0
-        self.levels = Levels(spool="on" if spool else "", spool_bytes=spool.size_bytes if spool else 0)
+        self.levels = Levels(spool="" if spool is None else "on", spool_bytes=0 if spool is None else spool.size_bytes)
 
     def put(self, payload: Payload) -> None:
         """Queue a payload."""

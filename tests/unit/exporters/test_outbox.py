@@ -94,6 +94,13 @@ def test_losses_are_said_at_most_once_a_minute(caplog: pytest.LogCaptureFixture)
     assert "100 because the queue is full" in caplog.text
 
 
+def test_an_empty_spool_is_on_and_bounds_a_payload_before_anything_was_put(tmp_path: Path) -> None:
+    box = Box(spool=Spool(str(tmp_path / "s"), 4000))
+    assert box.box.levels.spool == "on"
+    box.put(1, size=1001)
+    assert (box.drain(), box.losses.total) == ([], 1)
+
+
 def test_with_a_spool_payloads_are_on_disk_at_once_and_outlast_the_daemon(tmp_path: Path) -> None:
     box = Box(Spool(str(tmp_path), 1_000_000))
     box.put(1, 2, 3)
