@@ -127,6 +127,14 @@ def test_metrics_filters_and_says_when_nothing_matches() -> None:
     assert "cpu_u" not in listed.stdout
 
 
+def test_before_the_first_report_a_filter_is_not_to_blame() -> None:
+    reply = {"status": "ok", "records": [], "units": {}, "wall_ns": 1}
+    with framed_server(lambda _: frame(reply)) as server:
+        done = run_dyno("metrics", "--filter", "cpu_*", "--port", str(server.port))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the first report comes when one interval is over" in done.stderr
+
+
 def test_watch_prints_frames_with_an_empty_line_between() -> None:
     with running_daemon(FakeServices()) as port:
         done = run_dyno("watch", "--count", "2", "--interval", "0.01", "--filter", "cpu", "--port", str(port))

@@ -235,6 +235,8 @@ def test_an_empty_match_says_why(service: FakeService) -> None:
     assert outcome.no_match_code == "pid_not_registered"
     assert "KINETO_USE_DAEMON=1" in outcome.no_match_reason
     assert "job 5: pid 10" in outcome.no_match_reason
+    service.reader.processes[80296] = facts(80296)
+    assert "pids 80295, 80296 have not registered" in service.ask(pids=(80295, 80296), job_id=5).no_match_reason
     assert service.ask(job_id=6).no_match_code == "job_not_found"
 
 
