@@ -7,7 +7,7 @@ import msgspec
 
 from dynolog.collectors.spec import CollectorSpec, Context, Values, counter_delta, put
 from dynolog.model.metric import Kind, Metric, Scope
-from dynolog.model.status import CollectorState, CollectorStatus, ExporterState, ExporterStatus, IpcStatus, LOSS_REASONS
+from dynolog.model.status import LOSS_REASONS, CollectorState, CollectorStatus, ExporterState, ExporterStatus, IpcStatus
 from dynolog.sources.own_process import OwnProcess, OwnProcessReader
 
 METRICS = (
