@@ -124,6 +124,7 @@ ADMIN, PERFMON = 1 << 21, 1 << 38
         (errno.EACCES, "2", 0, Why.FORBIDDEN, "perf_event_paranoid=2 forbids counting cycles.*grant CAP_PERFMON"),
         (errno.EACCES, "4", PERFMON, Why.FORBIDDEN, "paranoid=4.*though this process has CAP_PERFMON.*CAP_SYS_ADMIN"),
         (errno.EPERM, "2", ADMIN, Why.FORBIDDEN, "EPERM.*has CAP_SYS_ADMIN.*seccomp"),
+        (errno.EPERM, "2", 0, Why.FORBIDDEN, "EPERM for cycles: a seccomp filter.*paranoid=2.*cap-add=PERFMON"),
         (errno.EPERM, "0", 0, Why.FORBIDDEN, "paranoid=0 would allow it.*seccomp"),
         (errno.EACCES, "", 0, Why.FORBIDDEN, r"paranoid=\? forbids"),
         (errno.ENOSYS, "2", ADMIN, Why.NO_SYSCALL, "ENOSYS.*seccomp.*CONFIG_PERF_EVENTS"),

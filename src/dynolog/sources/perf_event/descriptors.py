@@ -3,8 +3,9 @@
 import os
 import resource
 
-# What the rest of the process may still need: sockets, kernel files, trainers, traces being fetched.
-RESERVED_FDS = 256
+# What the rest of the process may still need: a descriptor for each trainer, and as many again for sockets, kernel files and traces
+# that are being fetched (PidfdWatch leaves 256 for those).
+RESERVED_FDS = 512
 
 
 def room_for(need: int, reserved: int = RESERVED_FDS) -> int:

@@ -67,6 +67,10 @@ def _forbidden(names: str, number: int, host: HostFiles) -> PerfRefused:
     if capabilities >> _CAP_SYS_ADMIN & 1:
         reason = f"{code} for {names} though this process has CAP_SYS_ADMIN: a seccomp filter, a user namespace or a security module"
         remedy = "allow perf_event_open in the container's seccomp profile, and run it in the host's user namespace"
+    elif number == errno.EPERM and not capabilities >> _CAP_PERFMON & 1 and (level is None or level > 0):
+        # The level answers EACCES, the filters of container engines EPERM.
+        reason = f"EPERM for {names}: a seccomp filter or a security module (and kernel.perf_event_paranoid={text})"
+        remedy = "allow perf_event_open in the container's seccomp profile and grant CAP_PERFMON (docker: --cap-add=PERFMON does both)"
     elif capabilities >> _CAP_PERFMON & 1 and level is not None and level > 2:
         reason = f"kernel.perf_event_paranoid={level} forbids {names} though this process has CAP_PERFMON ({code})"
         remedy = (
