@@ -56,11 +56,11 @@ def between(before: Reading, after: Reading) -> Counted | None:
     running_ns = after.running_ns - before.running_ns
     if enabled_ns <= 0 or running_ns < 0 or len(before.counts) != len(after.counts):
         return None
-    if running_ns == 0:
-        return Counted(0.0, None)
     grown = [new - old for old, new in zip(before.counts, after.counts, strict=True)]
     if min(grown, default=0) < 0:
         return None
+    if running_ns == 0:
+        return Counted(0.0, None)
     if running_ns >= enabled_ns:
         return Counted(1.0, tuple(grown))
     factor = enabled_ns / running_ns
