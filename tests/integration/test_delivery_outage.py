@@ -1,6 +1,6 @@
 """A real process that makes records and is killed while its destination is away; afterwards everything is there.
 
-Takes 3 s of outage; DYNOLOG_OUTAGE_S makes it longer.
+Takes 3 s of outage at 100 records a second; with DYNOLOG_OUTAGE_S=600 it is ten minutes at one a second.
 """
 
 import json
@@ -18,7 +18,7 @@ import pytest
 from fakes.http_receiver import HttpReceiver, answer, http_receiver
 
 OUTAGE_S = float(os.environ.get("DYNOLOG_OUTAGE_S", "3"))
-RECORDS_PER_S = 100
+RECORDS_PER_S = 100 if OUTAGE_S <= 60 else 1
 
 SENDER = """
 import json, os, signal, sys, threading, time
@@ -37,7 +37,7 @@ class Encoder:
         body = {"numbers": [record.wall_ns for record in records], "nonce": os.urandom(8).hex()}
         return [Payload(body=json.dumps(body).encode(), records=len(records))]
 
-url, spool, number, _ = sys.argv[1:]
+url, spool, number, _, pause_s = sys.argv[1:]
 number = int(number)
 exporter = NetworkExporter(
     "outage", url, Encoder(), HttpTransport(url, timeout_s=2.0), delivery_context(spool_dir=spool), gzip=True
@@ -45,7 +45,7 @@ exporter = NetworkExporter(
 fanout = Fanout([("outage", exporter)], SystemClock())
 ended = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: ended.set())
-while not ended.wait(0.01):
+while not ended.wait(float(pause_s)):
     print(number, flush=True)
     fanout.put(Record(wall_ns=number, source="kernel", values={"n": number}))
     number += 1
@@ -59,7 +59,9 @@ class Sender:
     def __init__(self, url: str, spool: Path, first: int) -> None:
         tests = str(Path(__file__).parent.parent)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SENDER, url, str(spool), str(first), tests], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", SENDER, url, str(spool), str(first), tests, str(1 / RECORDS_PER_S)],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.last = first - 1
         self.progressed = threading.Condition()
@@ -78,7 +80,7 @@ class Sender:
         """Until it has made this many more records."""
         with self.progressed:
             goal = self.last + count
-            assert self.progressed.wait_for(lambda: self.last >= goal, 60)
+            assert self.progressed.wait_for(lambda: self.last >= goal, 60 + 2 * count / RECORDS_PER_S)
 
     def end(self, number: signal.Signals) -> int:
         """Send a signal; the last number that it made."""
