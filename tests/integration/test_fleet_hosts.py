@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +128,9 @@ class Cluster:
             "7",
             "--write",
         ]
-        if index == FULL:  # what it writes goes to a disk of 16 kB
-            mounts = f'mount -t tmpfs -o size=16k none "{self.traces}" && exec "$@"'
-            words = [tool("unshare"), "--mount", "sh", "-c", mounts, "sh", *words]
+        if index == FULL:  # what it writes goes to a disk of its own; without space it ends, and its child with it
+            alone = f'mount -t tmpfs -o size=17m none "{self.traces}" && "$@"; kill -9 0'
+            words = [tool("unshare"), "--mount", "sh", "-c", alone, "sh", *words]
         rank = {"RANK": str(2 * index + local_rank), "LOCAL_RANK": str(local_rank), "WORLD_SIZE": str(2 * COUNT)}
         self.others.append(self._run(index, *words, **rank))
 
@@ -188,15 +188,28 @@ def read(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def kill_when_delivered(cluster: Cluster, path: Path, ended: threading.Event) -> None:
-    """As soon as the manifest says that a process of that host has its config, its daemon dies."""
-    address = cluster.net.address(KILLED)
+def make_trouble(cluster: Cluster, path: Path, ended: threading.Event) -> None:
+    """As soon as the manifest says that a process has its config, one host's daemon is killed, and another's disk fills up."""
+    trouble: dict[str, Callable[[dict[str, Any]], None]] = {
+        cluster.net.address(KILLED): lambda _: cluster.daemons[KILLED].popen.kill(),
+        cluster.net.address(FULL): lambda process: fill_disk(Path(f"/proc/{process['host_pid']}/root{cluster.traces}")),
+    }
+    seen: set[int] = set()
     while not ended.wait(0.02):
-        if path.exists() and any(
-            process["outcome"] in ("delivered", "recording") for process in by_host(read(path)).get(address, [])
-        ):
-            cluster.daemons[KILLED].popen.kill()
-            return
+        for process in read(path)["processes"] if path.exists() else []:
+            if (
+                process["outcome"] in ("delivered", "recording")
+                and process["host"] in trouble
+                and process["pid"] not in seen
+            ):
+                seen.add(process["pid"])
+                trouble[process["host"]](process)
+
+
+def fill_disk(directory: Path) -> None:
+    with contextlib.suppress(OSError), open(directory / "filler", "wb", buffering=0) as file:
+        while file.write(bytes(1 << 16)):
+            pass
 
 
 def test_ctrl_c_leaves_a_true_manifest_from_which_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
@@ -229,7 +242,7 @@ def test_the_summary_says_the_truth_about_each_host_and_the_others_are_complete(
     words = ["gputrace", "--hosts", cluster.hosts(), "--job-id", "7", "--log-file", f"{cluster.traces}/"]
     running = Process(cluster.command(*words, "--warmup-s", "0", "--duration-ms", "200", "--fetch", str(fetched)))
     ended = threading.Event()
-    killer = threading.Thread(target=kill_when_delivered, args=(cluster, path, ended))
+    killer = threading.Thread(target=make_trouble, args=(cluster, path, ended))
     killer.start()
     try:
         code = running.popen.wait(55)
@@ -255,7 +268,7 @@ def test_the_summary_says_the_truth_about_each_host_and_the_others_are_complete(
         assert process["outcome"] == "unknown"
         assert "its daemon was lost" in process["reason"]
     for process in found[cluster.net.address(FULL)]:
-        assert process["outcome"] in ("failed", "not_traced")
+        assert process["outcome"] == "failed", output
         assert process["reason"]
         assert process["sha256"] == ""
 

@@ -25,7 +25,8 @@ def conclude_group(arguments: Invocation, fan_out: FanOutOptions, options: Follo
         else:
             for line in summary_lines(manifest):
                 print(printable(line))
-            print(printable(f"Follow them with: {how_to_resume(file.path, options)}"))
+            if any(host.request_id for host in manifest.hosts):
+                print(printable(f"Follow them with: {how_to_resume(file.path, options)}"))
         return _exit_code(manifest, waited=False)
     try:
         _follow(arguments, fan_out, options, file)

@@ -18,11 +18,13 @@ from dynolog.rpc.client import Target
 from dynolog.rpc.fetch_client import Fetch
 
 AT_A_TIME = 8
+_MOST_LINES = 64
 
 
 def fetch_group(file: ManifestFile, fan_out: FanOutOptions, options: FollowOptions, *, as_json: bool) -> None:
     """Fetch every written trace that is not here yet, and note each in the manifest. Raises KeyboardInterrupt."""
     manifest = file.manifest
+    each_is_said = not as_json and len(manifest.processes) <= _MOST_LINES
     hosts = {host.label: host for host in manifest.hosts}
     wanted = [process for process in manifest.processes if process.outcome == "written" and process.capture_id]
     os.makedirs(options.fetch, exist_ok=True)
@@ -48,7 +50,7 @@ def fetch_group(file: ManifestFile, fan_out: FanOutOptions, options: FollowOptio
     for _ in wanted:
         process = wanted[done.get()]
         file.touch()
-        if not as_json and process.fetched:
+        if each_is_said and process.fetched:
             print(printable(f"{process.fetched}: {size(process.fetched_size_bytes)}, SHA-256 checked"))
 
 

@@ -6,7 +6,8 @@ from dynolog.cli.quantities import count, duration, processes
 from dynolog.cli.table import table, terminal_columns
 from dynolog.fleet.clocks import ClockOffset
 from dynolog.fleet.manifest import HostEntry, Manifest
-from dynolog.fleet.plan import Plan
+from dynolog.fleet.plan import EXPECTED, Plan
+from dynolog.fleet.survey import Survey
 
 _MOST_HOSTS = 64
 
@@ -25,7 +26,7 @@ def plan_lines(plan: Plan, manifest: Manifest) -> Iterator[str]:
                 _ranges(ranks) or "-",
                 str(survey.offset) if survey.offset else "-",
                 duration(host.slowest_poll_s) if host.slowest_poll_s else "-",
-                _remark(host, plan.starts(index)),
+                _remark(survey, host, starts=plan.starts(index)),
             )
         )
     header = ("HOST", "MATCHED", "TRACED", "RANKS", "CLOCK", "POLLS EVERY", "REMARK")
@@ -36,14 +37,15 @@ def plan_lines(plan: Plan, manifest: Manifest) -> Iterator[str]:
     yield f"{processes(plan.process_count)} on {count(len(plan.starting), 'host')} to trace"
 
 
-def _remark(host: HostEntry, starts: bool) -> str:
+def _remark(survey: Survey, host: HostEntry, *, starts: bool) -> str:
     if host.outcome != "answered":
         return str(host.outcome)
     if host.original:
         return "original C++ dynolog: " + ("traced without being followed" if starts else "left out")
-    if not starts:
-        return host.notes[-1] if host.notes else "nothing to trace"
-    return ""
+    left_out = [entry.error for entry in survey.not_traced if entry.code not in EXPECTED]
+    if left_out:
+        return f"{processes(len(left_out))} left out: {left_out[0]}"
+    return "" if starts else survey.reason or "none of its processes was chosen"
 
 
 def _ranges(numbers: list[int]) -> str:

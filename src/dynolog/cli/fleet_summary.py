@@ -54,15 +54,22 @@ def summary_lines(manifest: Manifest) -> Iterator[str]:
         ).splitlines()
     if len(shown) < len(rows):
         yield f"... and {len(rows) - len(shown):,} more hosts"
-    bad = [one for one in manifest.processes if (one.is_final and not one.is_good) or one.fetch_error or one.warnings]
+    originals = {host.label for host in manifest.hosts if host.original}
+    bad = [one for one in manifest.processes if one.host not in originals and _is_worth_a_line(one)]
     for process in bad[:_MOST_PROCESSES]:
         yield f"{process.host}, {who(process.pid, process.host_pid, process.rank)}: {_why(process)}"
     if len(bad) > _MOST_PROCESSES:
         yield f"... and {len(bad) - _MOST_PROCESSES:,} more processes: the manifest has all"
-    hosts = f"{count(len(manifest.hosts), 'host')}"
+    if originals:
+        yield f"{count(len(originals), 'host')} with the original C++ dynolog, which cannot tell what becomes of a trace"
+    hosts = count(len(manifest.hosts), "host")
     fetched = sum(bool(process.fetched) for process in manifest.processes)
     brought = f", {fetched:,} fetched" if fetched else ""
     yield f"{processes(len(manifest.processes))} on {hosts}: {words_for(manifest.processes)}{brought}"
+
+
+def _is_worth_a_line(process: ProcessEntry) -> bool:
+    return (process.is_final and not process.is_good) or bool(process.fetch_error or process.warnings)
 
 
 def _row(host: HostEntry, found: Sequence[ProcessEntry]) -> tuple[str, ...]:

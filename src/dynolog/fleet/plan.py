@@ -13,6 +13,9 @@ from dynolog.fleet.survey import Candidate, Survey
 from dynolog.fleet.targets import FleetTarget
 from dynolog.rpc.messages import SetKinetOnDemandRequest
 
+# Why a matched process is left out without that being a failure: nobody asked for it, or it is another user's.
+EXPECTED = frozenset({"launcher", "limit", "forbidden"})
+
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """Which of the candidates: all by default. `only_ours`: an option that the original daemon would ignore, "" for none."""
@@ -83,7 +86,7 @@ def manifest_of(plan: Plan, *, group_id: str, job: str, config: str, originals_r
             clock_uncertainty_ns=offset.uncertainty_ns if offset else None,
             slowest_poll_s=survey.slowest_poll_s if survey.candidates else 0.0,
             matched=survey.matched,
-            notes=[*survey.notes, *([survey.reason] if survey.reason else [])],
+            notes=[survey.reason] if survey.reason else [],
         )
         if survey.original and not plan.originals:
             entry.error = originals_reason
@@ -92,7 +95,7 @@ def manifest_of(plan: Plan, *, group_id: str, job: str, config: str, originals_r
         processes += [
             ProcessEntry(host=entry.label, pid=one.pid, host_pid=one.host_pid, outcome=NOT_TRACED, reason=one.error)
             for one in survey.not_traced
-            if one.code not in ("launcher", "limit", "forbidden")
+            if one.code not in EXPECTED
         ]
     return Manifest(
         group_id=group_id,
