@@ -345,6 +345,22 @@ def command_time(directory: Path) -> list[Row]:
     ]
 
 
+def fleet(count: int) -> list[Row]:
+    found = tool("fleet.py", "--n", str(count))
+    what = f"`dyno gputrace` on {count:,} daemons"
+    return [
+        Row(
+            f"{what}: from the command to the last acknowledgement",
+            f"{found['command_s']} s",
+            f"{found['floor_s']} s (the same calls by a bare event loop)",
+            ratio(found["command_s"], found["floor_s"]),
+            "≤ 2 s",
+            found["command_s"] <= 2,
+        ),
+        Row(f"{what}: peak memory", f"{found['peak_mb']} MB", "-", "-", "≤ 150 MB", found["peak_mb"] <= 150),
+    ]
+
+
 def prometheus(rounds: int) -> list[Row]:
     found = tool("prometheus.py", "--rounds", str(rounds))
     return [
@@ -472,6 +488,7 @@ def main() -> int:
         "rpc": lambda: rpc(directory),
         "many_trainers": lambda: many_trainers(directory),
         "command": lambda: command_time(directory),
+        "fleet": lambda: fleet(1000),
         "prometheus": lambda: prometheus(10 if arguments.quick else 40),
         "otlp": lambda: otlp(300 if arguments.quick else 1000),
         "exporters": lambda: exporters(200 if arguments.quick else 2000),
