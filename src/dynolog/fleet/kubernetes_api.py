@@ -39,6 +39,7 @@ class InClusterApi:
                 "asking the Kubernetes API needs urllib3: pip install 'dynolog[k8s]', or put kubectl on PATH"
             ) from error
         self._directory = account_directory
+        self._read("ca.crt")  # without it no certificate can be checked, and the library's words would be about that
         self._url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
         self._pool = urllib3.PoolManager(
             ca_certs=os.path.join(account_directory, "ca.crt"), timeout=_TIMEOUT_S, retries=urllib3.Retry(2, redirect=0)

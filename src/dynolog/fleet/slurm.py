@@ -86,25 +86,30 @@ def ask_slurm(base: str) -> tuple[SlurmJob, ...]:
     """
     complaints: list[str] = []
     if squeue := on_path("squeue"):
-        output = run_tool([squeue, "--json", "--states=all", f"--jobs={base}"])
+        output = run_tool([squeue, "--json", "--all", "--states=all", f"--jobs={base}"])
         if _is_unknown(output):
             return ()
         try:
             return _accepted(output)
         except ValueError as error:
-            complaints.append(f"squeue: {output.complaint if output.exit_code else error}")
+            complaints.append(f"squeue: {_without_name(output) if output.exit_code else error}")
     if scontrol := on_path("scontrol"):
         output = run_tool([scontrol, "--oneliner", "show", "job", base])
         if _is_unknown(output):
             return ()
         if output.exit_code == 0:
             return parse_scontrol(output.stdout.decode("utf-8", "replace"))
-        complaints.append(f"scontrol: {output.complaint}")
+        complaints.append(f"scontrol: {_without_name(output)}")
     if not complaints:
         raise HostsError(
             "neither squeue nor scontrol is on PATH: run this where SLURM's tools are, or name the hosts with --hosts"
         )
     raise HostsError(f"SLURM does not say where job {base} runs ({'; '.join(complaints)}): name the hosts with --hosts")
+
+
+def _without_name(output: ToolOutput) -> str:
+    """Its complaint; some begin with the tool's own name."""
+    return output.complaint.removeprefix("squeue: ").removeprefix("scontrol: ")
 
 
 def _accepted(output: ToolOutput) -> tuple[SlurmJob, ...]:

@@ -135,10 +135,11 @@ def test_a_server_that_another_authority_vouches_for_is_refused(server: Kubernet
     assert server.requests == []
 
 
-def test_a_pod_without_an_account(tmp_path: Path, server: KubernetesApi) -> None:
+@pytest.mark.parametrize("name", ["token", "namespace", "ca.crt"])
+def test_a_pod_without_an_account(tmp_path: Path, server: KubernetesApi, name: str) -> None:
     """automountServiceAccountToken: false."""
     account = write_service_account(tmp_path / "account", server)
-    (account / "token").unlink()
+    (account / name).unlink()
     with pytest.raises(HostsError, match="this pod has no service account"):
         InClusterApi("127.0.0.1", str(server.port), str(account)).pods("app=train", "")
 

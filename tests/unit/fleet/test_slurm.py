@@ -52,7 +52,7 @@ def test_hosts_and_job_of_each_form(tools: Tools, job: str, expected: list[str],
     found = find(job)
     assert (hosts(found), found.job) == (expected, job_text)
     (call,) = tools.calls("squeue")
-    assert call == f"--json --states=all --jobs={parse_job_id(job).base}"
+    assert call == f"--json --all --states=all --jobs={parse_job_id(job).base}"
 
 
 @pytest.mark.parametrize(
