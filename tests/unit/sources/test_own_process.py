@@ -16,7 +16,8 @@ def test_it_agrees_with_psutil() -> None:
     process = psutil.Process()
     own = OwnProcessReader().read()
     assert own.rss_bytes == pytest.approx(process.memory_info().rss, rel=0.05)
-    assert own.threads == process.num_threads() == threading.active_count()
+    # Libraries of other tests may have threads that Python does not know.
+    assert own.threads == process.num_threads() >= threading.active_count()
     assert own.open_files is not None
     assert abs(own.open_files - process.num_fds()) <= 2
     times = process.cpu_times()
