@@ -4,6 +4,8 @@ import functools
 import os
 import queue
 import threading
+from collections import Counter
+from collections.abc import Sequence
 
 from dynolog.cli.fetch import fetch_one
 from dynolog.cli.fetch_names import safe_name, with_suffix
@@ -28,7 +30,7 @@ def fetch_group(file: ManifestFile, fan_out: FanOutOptions, options: FollowOptio
     hosts = {host.label: host for host in manifest.hosts}
     wanted = [process for process in manifest.processes if process.outcome == "written" and process.capture_id]
     os.makedirs(options.fetch, exist_ok=True)
-    names = _names(wanted)
+    names = _names(wanted, manifest.processes)
     work: queue.SimpleQueue[int] = queue.SimpleQueue()
     done: queue.SimpleQueue[int] = queue.SimpleQueue()
     for index in range(len(wanted)):
@@ -54,12 +56,15 @@ def fetch_group(file: ManifestFile, fan_out: FanOutOptions, options: FollowOptio
             print(printable(f"{process.fetched}: {size(process.fetched_size_bytes)}, SHA-256 checked"))
 
 
-def _names(wanted: list[ProcessEntry]) -> list[str]:
+def _names(wanted: Sequence[ProcessEntry], everybody: Sequence[ProcessEntry]) -> list[str]:
     """File names here. Those of the template differ already; for others the host, then the capture, makes the difference."""
-    names = [safe_name(process.path) for process in wanted]
-    for index, process in enumerate(wanted):
-        if names.count(names[index]) > 1:
-            names[index] = with_suffix(names[index], f"_{safe_name(process.host)}_{safe_name(process.capture_id)}")
+    taken = Counter(safe_name(process.path) for process in everybody)
+    names = []
+    for process in wanted:
+        name = safe_name(process.path)
+        if taken[name] > 1:
+            name = with_suffix(name, f"_{safe_name(process.host)}_{safe_name(process.capture_id)}")
+        names.append(name)
     return names
 
 

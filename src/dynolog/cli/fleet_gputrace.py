@@ -31,6 +31,8 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
     """Both phases and what follows. Raises CommandError, HostsError, TokenFileError."""
     if not arguments.log_file:
         raise CommandError("--log-file says where the traces go (a directory, or a .json): it is missing", USAGE)
+    if not arguments.log_file.startswith("/"):
+        raise CommandError(f"--log-file {arguments.log_file} must be absolute: the trainers write there", USAGE)
     options = follow_options(arguments)
     names = name_template(arguments.log_file, arguments.name_template)
     number, text = job(fleet.hosts.job) if fleet.hosts.job and arguments.job_id == (0, "") else arguments.job_id

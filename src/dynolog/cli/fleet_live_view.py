@@ -73,7 +73,9 @@ def draw(manifest: Manifest, now_wall_ns: int, max_lines: int) -> RenderableType
     more = f", {len(hosts) - max_lines:,} more hosts" if len(hosts) > max_lines else ""
     eta = f", about {duration(left_s)} more" if left_s > 0 else ""
     total = ProgressBar(total=max(len(manifest.processes), 1), completed=done, width=40, complete_style="green")
-    return Group(grid, total, Text(f"{words_for(manifest.processes)}{more}{eta}", style="dim"))
+    foot = Table.grid(padding=(0, 2))
+    foot.add_row(total, Text(f"{words_for(manifest.processes)}{more}{eta}", style="dim"))
+    return Group(grid, foot)
 
 
 def _elapsed_s(host: HostEntry, process: ProcessEntry, now_wall_ns: int) -> float:

@@ -4,13 +4,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dynolog.cli.captures_report import who
-from dynolog.cli.quantities import count, processes, size
+from dynolog.cli.fleet_plan_report import offset_of
+from dynolog.cli.quantities import count, microseconds, processes, size
 from dynolog.cli.table import table, terminal_columns
 from dynolog.fleet.manifest import HostEntry, Manifest, ProcessEntry
 from dynolog.fleet.trigger import processes_by_host
 
 _MOST_HOSTS = 64
 _MOST_PROCESSES = 100
+# Two ranks that do not wait for each other begin an iteration apart; more is worth a word.
+_TOGETHER_NS = 1_000_000_000
 STATES = (
     "planned",
     "asked",
@@ -62,10 +65,39 @@ def summary_lines(manifest: Manifest) -> Iterator[str]:
         yield f"... and {len(bad) - _MOST_PROCESSES:,} more processes: the manifest has all"
     if originals:
         yield f"{count(len(originals), 'host')} with the original C++ dynolog, which cannot tell what becomes of a trace"
+    yield from _alignment(manifest)
     hosts = count(len(manifest.hosts), "host")
     fetched = sum(bool(process.fetched) for process in manifest.processes)
     brought = f", {fetched:,} fetched" if fetched else ""
     yield f"{processes(len(manifest.processes))} on {hosts}: {words_for(manifest.processes)}{brought}"
+
+
+def _alignment(manifest: Manifest) -> Iterator[str]:
+    """Whether recording began everywhere at once, as the traces themselves tell."""
+    hosts = {host.label: host for host in manifest.hosts}
+    begins = [
+        (process.begin_wall_ns - _correction_ns(hosts[process.host]), process)
+        for process in manifest.processes
+        if process.begin_wall_ns
+    ]
+    begins.sort(key=lambda pair: pair[0])
+    if len(begins) < 2:
+        return
+    apart_ns = begins[-1][0] - begins[0][0]
+    if apart_ns < _TOGETHER_NS:
+        yield f"Recording began within {microseconds(apart_ns / 1000)} on all"
+        return
+    first, last = begins[0][1], begins[-1][1]
+    yield f"warning: recording began {microseconds(apart_ns / 1000)} apart: first on {_name(first)}, last on {_name(last)}"
+
+
+def _correction_ns(host: HostEntry) -> int:
+    offset = offset_of(host)
+    return offset.correction_ns if offset else 0
+
+
+def _name(process: ProcessEntry) -> str:
+    return f"{process.host} (pid {process.pid})" if process.rank is None else f"{process.host} (rank {process.rank})"
 
 
 def _is_worth_a_line(process: ProcessEntry) -> bool:

@@ -50,7 +50,7 @@ class ProcessEntry(msgspec.Struct, kw_only=True):
 
     `pid` is what it calls itself, `host_pid` the host's (0: unverified). `times` has when each state was reached, in Unix ns by
     the clock of its host. `sha256` and `size_bytes` are of the file as it was written; the fetched ones differ when
-    `distributedInfo` was added.
+    `distributedInfo` was added. `begin_wall_ns` is the begin of the first event, by the clock of its host.
     """
 
     host: str
@@ -74,6 +74,7 @@ class ProcessEntry(msgspec.Struct, kw_only=True):
     sha256: str = ""
     events: int = 0
     duration_us: float = 0.0
+    begin_wall_ns: int = 0
     memory_snapshot: bool = False
     warnings: list[str] = []
     fetched: str = ""
@@ -103,6 +104,7 @@ class ProcessEntry(msgspec.Struct, kw_only=True):
         if (file := capture.file) is not None and capture.state is CaptureState.WRITTEN:
             self.size_bytes, self.sha256, self.events = file.size_bytes, file.sha256, file.events
             self.duration_us, self.memory_snapshot = file.duration_us, file.memory_snapshot
+            self.begin_wall_ns = file.begin_wall_ns
             self.warnings = list(file.warnings)
 
 

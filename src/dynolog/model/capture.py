@@ -37,12 +37,16 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class TraceFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What the check of a written trace found. Sizes in bytes of the file as it is on disk."""
+    """What the check of a written trace found. Sizes in bytes of the file as it is on disk.
+
+    `begin_wall_ns` is when its first event began, Unix ns by the clock of its host; 0 where the trace does not say.
+    """
 
     size_bytes: int
     sha256: str
     events: int
     duration_us: float = 0.0
+    begin_wall_ns: int = 0
     longest: tuple[Operation, ...] = ()
     compressed: bool = False
     # A pickle of the CUDA allocator: seen to be whole by its first and last bytes, never unpickled, so it has no events here.

@@ -54,6 +54,11 @@ class Longest:
         return tuple(Operation(name[:200], round(duration_us, 3)) for name, duration_us in ordered)
 
 
+# What lies outside 2001 to 2262 is no wall clock.
+_FIRST_YEAR_NS = 10**18
+_LAST_YEAR_NS = 2**63
+
+
 class Summary:
     """What a check keeps of the events: their number, the time they span, the longest."""
 
@@ -118,10 +123,20 @@ def check(read: Callable[[], bytes], progress: Callable[[], None] = lambda: None
         sha256=digest.hexdigest(),
         events=summary.entries if summary.recorded else 0,
         duration_us=summary.duration_us,
+        begin_wall_ns=_begin_wall_ns(reader, summary),
         longest=summary.operations.operations() or summary.wrappers.operations(),
         compressed=text.compressed,
         warnings=tuple(_warnings(reader, summary)),
     )
+
+
+def _begin_wall_ns(reader: TraceReader[TraceEvent], summary: Summary) -> int:
+    """Times of events are µs after `baseTimeNanoseconds`; older versions of libkineto have none and count from the epoch."""
+    base_ns = reader.metadata.get("baseTimeNanoseconds", 0)
+    if summary.start_us == float("inf") or not isinstance(base_ns, int):
+        return 0
+    begin_ns = base_ns + int(summary.start_us * 1000)
+    return begin_ns if _FIRST_YEAR_NS < begin_ns < _LAST_YEAR_NS else 0
 
 
 def check_pickle(read: Callable[[], bytes], progress: Callable[[], None] = lambda: None) -> TraceFile:

@@ -258,3 +258,22 @@ def test_a_file_of_damaged_events_is_given_up_before_its_end() -> None:
     with pytest.raises(TraceUnreadable, match="cannot be read"):
         check(read)
     assert read_bytes <= 2 << 20
+
+
+@pytest.mark.parametrize(
+    ("head", "begin_wall_ns"),
+    [
+        ('"baseTimeNanoseconds": 1700000000000000000, ', 1_700_000_000_002_000_500),
+        ('"baseTimeNanoseconds": "soon", ', 0),
+        ("", 0),  # neither a base nor times since the epoch
+    ],
+)
+def test_when_it_began_is_its_first_event_after_the_base(head: str, begin_wall_ns: int) -> None:
+    events = '[{"ph":"X","name":"b","ts":9000.0,"dur":1},{"ph":"X","name":"a","ts":2000.5,"dur":1}]'
+    data = f'{{{head}"traceEvents": {events}}}'.encode()
+    assert check(io.BytesIO(data).read).begin_wall_ns == begin_wall_ns
+
+
+def test_without_a_base_times_are_since_the_epoch() -> None:
+    data = b'{"traceEvents": [{"ph":"X","name":"a","ts":1700000000000000.0,"dur":1}]}'
+    assert check(io.BytesIO(data).read).begin_wall_ns == 1_700_000_000_000_000_000
