@@ -1,12 +1,12 @@
 """How the tasks of a user on one node come to share one daemon: a lock, and a keeper process that counts them."""
 
+import contextlib
 import fcntl
 import os
 import socket
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import msgspec
 
@@ -16,7 +16,7 @@ from dynolog.model.errors import DynologError
 IPC_NAME = "dynolog"  # what trainers look for
 _LOCK_WAIT_S = 30.0
 _LOCK_POLL_S = 0.02
-_ANSWER_TIMEOUT_S = 30.0
+_ANSWER_TIMEOUT_S = 5.0
 COUNTED = b"counted"
 
 
@@ -56,10 +56,10 @@ def join_node(node: NodeDaemon) -> str:
     """
     prepare(node.directory)
     with locked(node):
-        if _counted(node):
-            return ""
         if node.is_served():
-            return ""  # somebody else's daemon, such as the machine's own: not ours to stop
+            # By a keeper's daemon or by somebody else's, such as the machine's own, which is not ours to stop.
+            _join_keeper(node)
+            return ""
         from dynolog.cli.node_keeper import start_keeper  # noqa: PLC0415 - one task a node needs it
 
         return start_keeper(node, os.getpid())
@@ -75,7 +75,7 @@ def prepare(directory: str) -> None:
             raise DynologError(f"{directory} is not a directory of this user alone: remove it") from None
 
 
-@contextmanager
+@contextlib.contextmanager
 def locked(node: NodeDaemon) -> Iterator[None]:
     """Hold the lock. Raises DynologError when another holds it too long."""
     ends_at = time.monotonic() + _LOCK_WAIT_S
@@ -107,12 +107,12 @@ def try_lock(node: NodeDaemon) -> int | None:
     return None
 
 
-def _counted(node: NodeDaemon) -> bool:
-    """Whether a keeper is there and counts this process among those that it keeps the daemon for."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as client:
+def _join_keeper(node: NodeDaemon) -> None:
+    """Be counted among those that the daemon is kept for, if it has a keeper."""
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as client,
+        contextlib.suppress(OSError),
+    ):
         client.settimeout(_ANSWER_TIMEOUT_S)
-        try:
-            client.connect(node.keeper_path)
-            return client.recv(64) == COUNTED
-        except OSError:
-            return False  # it died, or there never was one
+        client.connect(node.keeper_path)
+        client.recv(len(COUNTED))  # once it has answered, this process is counted
