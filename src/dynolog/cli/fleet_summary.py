@@ -12,8 +12,8 @@ from dynolog.fleet.trigger import processes_by_host
 
 _MOST_HOSTS = 64
 _MOST_PROCESSES = 100
-# Two ranks that do not wait for each other begin an iteration apart; more is worth a word.
-_TOGETHER_NS = 1_000_000_000
+# Ranks that begin at the same iteration were seen 11 ms apart, those that did not some iterations: 336 ms.
+_TOGETHER_NS = 100_000_000
 STATES = (
     "planned",
     "asked",
@@ -84,7 +84,7 @@ def _alignment(manifest: Manifest) -> Iterator[str]:
     if len(begins) < 2:
         return
     apart_ns = begins[-1][0] - begins[0][0]
-    if apart_ns < _TOGETHER_NS:
+    if apart_ns <= _TOGETHER_NS:
         yield f"Recording began within {microseconds(apart_ns / 1000)} on all"
         return
     first, last = begins[0][1], begins[-1][1]

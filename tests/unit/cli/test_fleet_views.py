@@ -10,6 +10,8 @@ from dynolog.cli.fleet_live_view import LiveGroupView, draw
 from dynolog.cli.fleet_summary import summary_lines
 from dynolog.cli.fleet_trace_view import LinesView, NoView, choose_view
 from dynolog.fleet.manifest import HostEntry, Manifest, ProcessEntry
+from dynolog.profiling.trace_check import check
+from fakes.traces import RECORDED
 
 S = 1_000_000_000
 
@@ -126,12 +128,23 @@ def test_of_very_many_hosts_only_those_in_trouble_are_listed() -> None:
 
 
 def test_whether_the_traces_began_together_is_told_by_them_and_the_clocks() -> None:
-    """Rank 2's host is 2 s ahead, so what it calls 102.1 s was 100.1 s here."""
+    """Rank 2's host is 2 s ahead, so what it calls 102.05 s was 100.05 s here."""
     first = process("a", 1, "written", begin_wall_ns=100 * S)
-    second = process("b", 2, "written", begin_wall_ns=102 * S + S // 10)
+    second = process("b", 2, "written", begin_wall_ns=102 * S + S // 20)
     off = HostEntry(host="b", label="b", clock_offset_ns=2 * S, clock_uncertainty_ns=1000)
-    assert "Recording began within 100.0 ms on all" in list(summary_lines(group(first, second, b=off)))
+    assert "Recording began within 50.0 ms on all" in list(summary_lines(group(first, second, b=off)))
     second.begin_wall_ns += S
     (line,) = [line for line in summary_lines(group(first, second, b=off)) if line.startswith("warning")]
-    assert line == "warning: recording began 1.10 s apart: first on a (rank 1), last on b (rank 2)"
+    assert line == "warning: recording began 1.05 s apart: first on a (rank 1), last on b (rank 2)"
     assert not [line for line in summary_lines(group(first)) if "began" in line]
+
+
+def test_recorded_ranks_that_rounded_up_to_two_iterations_are_found() -> None:
+    """Three of the four workers began at iteration 700, the last at 710."""
+    ranks = []
+    for rank, pid in enumerate((13260, 13261, 13262, 13263)):
+        with open(RECORDED / f"iter_{pid}.json.gz", "rb") as file:
+            ranks.append(process("a", rank, "written", begin_wall_ns=check(file.read).begin_wall_ns))
+    (line,) = [line for line in summary_lines(group(*ranks)) if line.startswith("warning")]
+    assert line == "warning: recording began 336.5 ms apart: first on a (rank 2), last on a (rank 3)"
+    assert "Recording began within 11.1 ms on all" in list(summary_lines(group(*ranks[:3])))
