@@ -204,9 +204,11 @@ def test_commands_that_cannot_be_run(node: Node, words: list[str], code: int, se
     eventually(node.is_gone, 15, "the daemon is stopped")
 
 
-def test_flags_reach_the_daemon(node: Node) -> None:
-    """By option and by variable."""
-    task = Process(node.command("--daemon-flag=--reporting_interval_s=30", "sleep", "60"), env=node.env)
+def test_flags_reach_the_daemon(node: Node, tmp_path: Path) -> None:
+    """By option and by variable; paths in them begin where the command is started."""
+    (tmp_path / "flags").write_text("--cpu_budget_pct=2\n")
+    flags = ["--daemon-flag=--reporting_interval_s=30", "--daemon-flag=--flagfile=flags"]
+    task = Process(node.command(*flags, "sleep", "60"), env=node.env, cwd=tmp_path)
     daemons: Callable[[], list[psutil.Process]] = node.daemons
     (daemon,) = eventually(daemons, 20, "the daemon runs")
     assert {"--port=0", "--reporting_interval_s=30", f"--ipc_socket_dir={node.ipc}"} < set(daemon.cmdline())

@@ -67,6 +67,7 @@ def _run(node: NodeDaemon, first_pid: int, writer: int) -> int:
         _tell(writer, str(error))
         return 1
     _tell(writer, f"{_OK}started dynolog on {os.uname().nodename}, pid {daemon}, log {node.log_path}")
+    os.chdir("/")  # only now: paths among the daemon's flags begin where the job was started
     keeper.serve()
     return 0
 
@@ -84,7 +85,6 @@ def _leave_terminal(writer: int) -> None:
         os.dup2(null, fd)
     os.closerange(3, writer)
     os.closerange(writer + 1, 4096)
-    os.chdir("/")
     with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as comm:
         comm.write("dyno-run-keeper")
 
