@@ -6,18 +6,14 @@ import sys
 from collections.abc import Sequence
 
 from dynolog import __version__
-from dynolog.collectors.registry import COLLECTORS
 from dynolog.daemon import exit_codes, process_limits
 from dynolog.daemon.flag_parser import FlagParser
 from dynolog.daemon.flags import declared_flags
 from dynolog.daemon.glog import GlogHandler, GlogSink
 from dynolog.daemon.log_lines import lines_of
 from dynolog.exporters.log import LOG_FORMAT
-from dynolog.exporters.registry import EXPORTERS
-from dynolog.exporters.selection_rules import read_rules
 from dynolog.model.errors import DynologError, FlagError
 from dynolog.model.flag import Flag, Settings
-from dynolog.model.metric import Catalogue
 
 _MB = 1_000_000
 
@@ -43,13 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = Settings(flags, parsed.given)
         _check_log_file(settings)
         if only_check:
-            _check_exporters_config(settings)
-    except FlagError as error:
+            # Not needed by a daemon that runs: it makes its exporters.
+            from dynolog.daemon.check import check_exporters  # noqa: PLC0415
+
+            remarks = check_exporters(settings)
+    except DynologError as error:
         sys.stderr.write(f"dynolog: {error}\n")
         return exit_codes.BAD_FLAG
     said = parsed.warnings + not_built(flags, settings)
     if only_check:
-        sys.stdout.write("".join(f"{sentence}\n" for sentence in said) + "the flags are fine\n")
+        sys.stdout.write("".join(f"{sentence}\n" for sentence in (*said, *remarks)) + "the flags are fine\n")
         return exit_codes.STOPPED
     return _run(settings, flags, given, said)
 
@@ -66,13 +65,6 @@ def _check_log_file(settings: Settings) -> None:
         raise FlagError(f"--log_file={path}: the directory {directory} is not there: make it, or name another file")
     if path and os.path.isdir(path):
         raise FlagError(f"--log_file={path} is a directory: name a file in it")
-
-
-def _check_exporters_config(settings: Settings) -> None:
-    """What the daemon itself does at its start."""
-    if path := settings.text("exporters_config"):
-        catalogue = Catalogue(metric for spec in COLLECTORS for metric in spec.metrics)
-        read_rules(path, (spec.name for spec in EXPORTERS), catalogue)
 
 
 def _run(settings: Settings, flags: Sequence[Flag], given: list[str], said: tuple[str, ...]) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.collectors.spec import Context
@@ -36,6 +37,23 @@ def hostname() -> str:
     return os.environ.get("K8S_NODE_NAME") or os.uname().nodename
 
 
+def exporter_context(
+    settings: Settings,
+    catalogue: Catalogue,
+    write_log: Callable[[str, int, str], None],
+    write_line: Callable[[bytes], None],
+) -> ExporterContext:
+    """What the exporters of this machine are made from."""
+    return ExporterContext(
+        settings=settings,
+        catalogue=catalogue,
+        hostname=hostname(),
+        write_log=write_log,
+        write_line=write_line,
+        owners={(metric.name, metric.scope): spec.name for spec in COLLECTORS for metric in spec.metrics},
+    )
+
+
 class Daemon:
     """All parts of a running daemon. Made and used on the socket thread."""
 
@@ -48,16 +66,10 @@ class Daemon:
         host = HostFiles(settings.text("root_dir"))
         self.notices = NoticeBoard("ipc")
         self.exporters = chosen(settings)
-        exporter_context = ExporterContext(
-            settings=settings,
-            catalogue=catalogue,
-            hostname=hostname(),
-            write_log=sink.write_at_info,
-            write_line=sink.write_line,
-            owners={(metric.name, metric.scope): spec.name for spec in COLLECTORS for metric in spec.metrics},
-        )
         self.selections = Selections(
-            settings.text("exporters_config"), (spec.name for spec in EXPORTERS), exporter_context
+            settings.text("exporters_config"),
+            (spec.name for spec in EXPORTERS),
+            exporter_context(settings, catalogue, sink.write_at_info, sink.write_line),
         )
         self.fanout = Fanout(((spec.name, self.selections.make(spec)) for spec in self.exporters), clock)
         self.latest = LatestRecords(catalogue, COLLECTORS, clock)

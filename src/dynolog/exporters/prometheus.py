@@ -11,6 +11,7 @@ from dynolog.model.flag import Flag
 from dynolog.model.record import Record
 
 if TYPE_CHECKING:
+    from dynolog.exporters.prometheus_library import Negotiation
     from dynolog.exporters.prometheus_series import SeriesStore
     from dynolog.exporters.prometheus_server import ScrapeServer
 
@@ -68,29 +69,11 @@ class PrometheusExporter:
 
 def make(context: ExporterContext, clock: Clock | None = None) -> PrometheusExporter:
     """Listen and serve. Raises FlagError, AddressInUse and CannotServe, all of them DynologError."""
-    try:
-        # 3 MB that only a daemon with this exporter should have.
-        from dynolog.exporters.prometheus_library import Negotiation  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != _LIBRARY:
-            raise
-        raise FlagError("--use_prometheus needs the Prometheus client: pip install 'dynolog[prometheus]'") from error
-    # The same: asyncio must not be imported before the daemon has seen to it that ssl stays out.
-    from dynolog.exporters.prometheus_names import Families  # noqa: PLC0415
-    from dynolog.exporters.prometheus_series import SeriesStore  # noqa: PLC0415
+    store, negotiation = _pages(context, clock or SystemClock())
+    # asyncio must not be imported before the daemon has seen to it that ssl stays out.
     from dynolog.exporters.prometheus_server import ScrapeServer, listen  # noqa: PLC0415
 
     settings = context.settings
-    style = settings.text(NAMES.name)
-    store = SeriesStore(
-        context.catalogue,
-        Families(context.catalogue, style),
-        clock or SystemClock(),
-        owners=context.owners,
-        common_labels={} if style == "standard" else {"host_name": context.hostname},
-        hostname=context.hostname,
-    )
-    negotiation = Negotiation(store)
     listener = listen(settings.text(ADDRESS.name), settings.integer(PORT.name))
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
@@ -99,9 +82,42 @@ def make(context: ExporterContext, clock: Clock | None = None) -> PrometheusExpo
     return exporter
 
 
+def check(context: ExporterContext) -> None:
+    """Raise the FlagError of flags with which `make` could not serve anywhere. Nothing is listened on."""
+    _pages(context, SystemClock())
+    from dynolog.exporters.prometheus_server import check_address  # noqa: PLC0415 - as in make
+
+    check_address(context.settings.text(ADDRESS.name))
+
+
+def _pages(context: ExporterContext, clock: Clock) -> "tuple[SeriesStore, Negotiation]":
+    try:
+        # 3 MB that only a daemon with this exporter should have.
+        from dynolog.exporters.prometheus_library import Negotiation  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != _LIBRARY:
+            raise
+        raise FlagError("--use_prometheus needs the Prometheus client: pip install 'dynolog[prometheus]'") from error
+    # The same.
+    from dynolog.exporters.prometheus_names import Families  # noqa: PLC0415
+    from dynolog.exporters.prometheus_series import SeriesStore  # noqa: PLC0415
+
+    style = context.settings.text(NAMES.name)
+    store = SeriesStore(
+        context.catalogue,
+        Families(context.catalogue, style),
+        clock,
+        owners=context.owners,
+        common_labels={} if style == "standard" else {"host_name": context.hostname},
+        hostname=context.hostname,
+    )
+    return store, Negotiation(store)
+
+
 SPEC = ExporterSpec(
     name="prometheus",
     summary="metrics for Prometheus to scrape",
     flags=(USE_PROMETHEUS, ADDRESS, PORT, NAMES),
     factory=make,
+    check=check,
 )

@@ -37,7 +37,7 @@ def listen(address: str, port: int) -> socket.socket:
 
     Raises AddressInUse, FlagError for what is no address of this machine, and CannotServe. No name server is asked.
     """
-    wanted = {"*": "::", "": "::", "localhost": "127.0.0.1"}.get(address, address.strip("[]"))
+    wanted = _wanted(address)
     try:
         return _bind(wanted, port)
     except OSError as error:
@@ -46,8 +46,25 @@ def listen(address: str, port: int) -> socket.socket:
         raise _error_of(error, wanted, port) from error
 
 
+def check_address(address: str) -> None:
+    """Raise FlagError for what is no address at all."""
+    wanted = _wanted(address)
+    try:
+        socket.inet_pton(_family(wanted), wanted.partition("%")[0])
+    except OSError as error:
+        raise _error_of(error, wanted, 0) from error
+
+
+def _wanted(address: str) -> str:
+    return {"*": "::", "": "::", "localhost": "127.0.0.1"}.get(address, address.strip("[]"))
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
 def _bind(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    family = _family(address)
     listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
     try:
         # A restart must not wait for the connections of the daemon before (TIME_WAIT).

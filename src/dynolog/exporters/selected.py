@@ -83,13 +83,17 @@ class Selections:
         if not self._path:
             return spec.factory(self._context)
         selection = self._selection(spec.name, self._rules)
-        exporter = spec.factory(
-            msgspec.structs.replace(
-                self._context, catalogue=selection.renamed_catalogue, owners=selection.renamed_owners
-            )
-        )
+        exporter = spec.factory(self._renamed(selection))
         made = self._made[spec.name] = _behind(exporter, selection)
         return made
+
+    def check(self, spec: ExporterSpec) -> None:
+        """Raise the DynologError of an exporter that could not be made, without opening anything; its spool is not looked at."""
+        context = self._renamed(self._selection(spec.name, self._rules)) if self._path else self._context
+        if spec.check is not None:
+            spec.check(context)
+        else:
+            spec.factory(context)
 
     def reload(self) -> None:
         """Read the file again, for a SIGHUP: new rules take effect at once, new names at the next start."""
@@ -109,6 +113,11 @@ class Selections:
                 exporter.replace(self._selection(name, rules))
                 _log.info("SIGHUP: --%s: [%s]: new rules are in effect", FLAG, name)
         self._rules = rules
+
+    def _renamed(self, selection: Selection) -> ExporterContext:
+        return msgspec.structs.replace(
+            self._context, catalogue=selection.renamed_catalogue, owners=selection.renamed_owners
+        )
 
     def _read(self) -> dict[str, Rules]:
         return read_rules(self._path, self._names, self._context.catalogue) if self._path else {}

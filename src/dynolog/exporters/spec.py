@@ -27,9 +27,13 @@ class ExporterContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExporterSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One destination: its flags (the first is the bool that turns it on) and its factory."""
+    """One destination: its flags (the first is the bool that turns it on) and its factory.
+
+    `check` raises what the factory would, without opening anything; None where the factory opens nothing but the spool.
+    """
 
     name: str
     summary: str
     flags: tuple[Flag, ...]
     factory: Callable[[ExporterContext], Exporter]
+    check: Callable[[ExporterContext], None] | None = None
