@@ -35,9 +35,8 @@ def start_keeper(node: NodeDaemon, first_pid: int) -> str:
     if child == 0:
         _in_child(node, first_pid, writer)
     os.close(writer)
-    os.waitpid(
-        child, 0
-    )  # it has forked again: the keeper is nobody's child, so the command finds none that it did not start
+    # It has forked again: the keeper is nobody's child, so that the command finds none that it did not start.
+    os.waitpid(child, 0)
     with open(reader, "rb") as pipe:
         said = pipe.read().decode("utf-8", "replace")
     if not said.startswith(_OK):
