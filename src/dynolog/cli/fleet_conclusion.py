@@ -35,11 +35,7 @@ def conclude_group(arguments: Invocation, fan_out: FanOutOptions, options: Follo
 
             fetch_group(file, fan_out, options, as_json=arguments.json)
     except KeyboardInterrupt:
-        manifest.state = "interrupted"
-        file.save()
-        raise Interrupted(
-            f"interrupted: the traces go on; {file.path} says how they stand: go on with `{how_to_resume(file.path, options)}`"
-        ) from None
+        raise interrupted(file, options) from None
     manifest.state = "done" if all(process.is_final for process in manifest.processes) else "following"
     file.save()
     _report(arguments, options, file)
@@ -72,6 +68,14 @@ def _report(arguments: Invocation, options: FollowOptions, file: ManifestFile) -
     if manifest.state != "done":
         again = how_to_resume(file.path, options)
         print(printable(f"dyno: not all have ended: go on with `{again}`"), file=sys.stderr)
+
+
+def interrupted(file: ManifestFile, options: FollowOptions) -> Interrupted:
+    """After Ctrl-C: the manifest as it stands, and what to type."""
+    file.manifest.state = "interrupted"
+    file.save()
+    again = how_to_resume(file.path, options)
+    return Interrupted(f"interrupted: the traces go on; {file.path} says how they stand: go on with `{again}`")
 
 
 def how_to_resume(path: str, options: FollowOptions) -> str:

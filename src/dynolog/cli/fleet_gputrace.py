@@ -8,7 +8,7 @@ import msgspec
 
 from dynolog.cli.exit_codes import DONE, FAILED, UNREACHABLE, USAGE, CommandError
 from dynolog.cli.fleet import Fleet, print_failures
-from dynolog.cli.fleet_conclusion import conclude_group
+from dynolog.cli.fleet_conclusion import conclude_group, interrupted
 from dynolog.cli.fleet_plan_report import offsets_lines, plan_lines
 from dynolog.cli.follow_up import follow_options
 from dynolog.cli.option_types import job
@@ -29,6 +29,8 @@ from dynolog.profiling.trace_options import render_request
 
 def gputrace(arguments: Invocation, fleet: Fleet) -> int:
     """Both phases and what follows. Raises CommandError, HostsError, TokenFileError."""
+    if arguments.resume:
+        raise CommandError("--resume takes the hosts from the manifest: leave the options that name hosts out", USAGE)
     if not arguments.log_file:
         raise CommandError("--log-file says where the traces go (a directory, or a .json): it is missing", USAGE)
     if not arguments.log_file.startswith("/"):
@@ -61,7 +63,10 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
         raise CommandError("nothing was started: no host has a process that can be traced")
     file = ManifestFile(manifest, manifest_path(manifest, arguments.manifest, options.fetch, names.directory))
     file.save()
-    group.start(manifest, fleet)
+    try:
+        group.start(manifest, fleet)
+    except KeyboardInterrupt:
+        raise interrupted(file, options) from None
     manifest.state = "following"
     file.save()
     return conclude_group(arguments, fleet.options, options, file)

@@ -2,25 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 
-from dynolog.fleet.fan_out import FanOutOptions, ask_all
-from dynolog.fleet.host_call import HostAnswer, Outcome
-from dynolog.fleet.manifest import ASKED, NOT_TRACED, UNKNOWN, HostEntry, Manifest, ProcessEntry
+from dynolog.fleet.fan_out import FanOutOptions, each, run
+from dynolog.fleet.host_call import HostAnswer, HostCaller, Outcome
+from dynolog.fleet.manifest import ASKED, NOT_TRACED, PLANNED, UNKNOWN, HostEntry, Manifest, ProcessEntry
 from dynolog.rpc.messages import SetKinetOnDemandRequest, TraceReply
 
 
-def trigger(
-    manifest: Manifest, requests: Mapping[str, SetKinetOnDemandRequest], options: FanOutOptions
-) -> list[HostAnswer]:
-    """Send each host its request (by label) and note in the manifest what came back. Raises TokenFileError only."""
+def trigger(manifest: Manifest, requests: Mapping[str, SetKinetOnDemandRequest], options: FanOutOptions) -> None:
+    """Send each host its request (by label) and note in the manifest what comes back, as it comes.
+
+    Raises TokenFileError, and KeyboardInterrupt with the manifest as far as it came.
+    """
     hosts = [host for host in manifest.hosts if host.label in requests]
     by_host = processes_by_host(manifest)
-    for host in hosts:
-        for process in by_host.get(host.label, ()):
-            process.outcome = ASKED
-    answers = ask_all([host.target for host in hosts], lambda target: requests[target.label], options)
-    for host, answer in zip(hosts, answers, strict=True):
-        take_answer(manifest, host, by_host.get(host.label, []), answer)
-    return answers
+
+    async def all_of_them() -> None:
+        caller = HostCaller(options.token_file)
+
+        async def one(host: HostEntry) -> None:
+            processes = by_host.get(host.label, [])
+            for process in processes:
+                process.outcome = ASKED if process.outcome == PLANNED else process.outcome
+            answer = await caller.ask(host.target, requests[host.label], options.timeout_s)
+            take_answer(manifest, host, [process for process in processes if process.outcome == ASKED], answer)
+
+        await each(hosts, one, options.fanout)
+
+    run(all_of_them())
 
 
 def processes_by_host(manifest: Manifest) -> dict[str, list[ProcessEntry]]:

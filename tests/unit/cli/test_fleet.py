@@ -145,6 +145,7 @@ def test_exporters_and_dcgm_work_on_many(three: Three, capsys: pytest.CaptureFix
         (["gputrace", "--hosts", "a", "--log-file", "/t/", "--name-template", "{rank}.json"], "--name-template"),
         (["gputrace", "--hosts", "a", "--log-file", "t.json"], "must be absolute"),
         (["gputrace", "--resume", "/no/such/manifest"], "cannot be read"),
+        (["gputrace", "--resume", "/m", "--hosts", "a"], "leave the options that name hosts out"),
     ],
 )
 def test_what_cannot_be_meant_is_usage(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -280,4 +281,6 @@ def test_a_fetched_file_is_compressed_after_it_was_completed(three: Three, tmp_p
     fetched = tmp_path / "fetched"
     assert trace(three, "--fetch", str(fetched), "--gzip", hosts=three.ours.split(",")[0]) == 0
     assert sorted(entry.name for entry in fetched.iterdir()) == ["manifest.json", "x.json.gz"]
+    assert main(["gputrace", "--resume", str(fetched / "manifest.json"), "--fetch", str(fetched), "--gzip"]) == 0
+    assert len(three.services[0].traces.fetches) == 1
     assert json.loads(gzip.decompress((fetched / "x.json.gz").read_bytes()))["distributedInfo"]["rank"] == 0

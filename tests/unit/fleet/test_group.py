@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,11 +164,37 @@ def test_what_phase_two_refuses_is_said_of_each_process(
 def test_a_daemon_that_does_not_acknowledge_may_be_tracing() -> None:
     """Silence after the request was sent is not a refusal."""
     manifest = asked("x")
+    manifest.processes[0].outcome = "planned"
     with framed_server(silence) as mute:
         manifest.hosts[0].port = mute.port
         trigger(manifest, {"x": REQUEST}, FanOutOptions(timeout_s=0.2))
     assert manifest.processes[0].outcome == "unknown"
     assert "may be tracing" in manifest.processes[0].reason
+
+
+def test_ctrl_c_in_phase_two_keeps_what_was_acknowledged() -> None:
+    """The manifest then says of the others that they were asked, and no more."""
+    manifest = asked("a", request_id="")
+    manifest.hosts.append(HostEntry(host="127.0.0.1", label="m"))
+    manifest.processes = [
+        ProcessEntry(host="a", pid=10, host_pid=10),
+        ProcessEntry(host="a", pid=11, host_pid=11, outcome="not_traced", reason="busy"),
+        ProcessEntry(host="m", pid=10, host_pid=10),
+    ]
+    services = FakeServices()
+    services.traces.outcome = TraceOutcome(request_id="r1", matched=(10,), triggered=(10,), captures=(capture(10),))
+
+    def press_ctrl_c(_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(0.5)
+
+    with running_daemon(services) as port, framed_server(press_ctrl_c) as mute:
+        manifest.hosts[0].port, manifest.hosts[1].port = port, mute.port
+        with pytest.raises(KeyboardInterrupt):
+            # One at a time, so that the first has answered before the second interrupts.
+            trigger(manifest, {"a": REQUEST, "m": REQUEST}, FanOutOptions(timeout_s=5, fanout=1))
+    assert [host.request_id for host in manifest.hosts] == ["r1", ""]
+    assert [process.outcome for process in manifest.processes] == ["pending", "not_traced", "asked"]
 
 
 # --- following ---------------------------------------------------------------------------------------------------------
