@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dynolog import __version__
+from dynolog.exporters.foreign_words import ForeignWords
 from dynolog.exporters.http_errors import reason_of
 from dynolog.exporters.payload import Delivered, Payload, Refused, RetryLater, Verdict
 from dynolog.exporters.retry_after import retry_after_s
@@ -25,11 +26,8 @@ _REDIRECTS = range(300, 400)
 _TAKEN = range(200, 300)
 _MOST_BODY_BYTES = 65536
 _READ_BYTES = 8192
-# How much of a refusal's text is shown.
-_MOST_SHOWN = 200
-# Shorter ones would blank out half of every message.
-_LEAST_SECRET = 4
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\uffff]+")
+# How much of a status line is shown.
+_MOST_OF_STATUS = 80
 _HEADER_NAME = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 _BAD_IN_HEADER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -86,7 +84,7 @@ class HttpTransport:
             given.setdefault("Authorization", _basic(user))
         _check_headers(given)
         self._headers = {"User-Agent": f"dynolog/{__version__}", **given}
-        self._secrets = [word for word in (*given.values(), *_passwords(user), *secrets) if len(word) >= _LEAST_SECRET]
+        self._words = ForeignWords(given, (*_passwords(user), *secrets))
         self._on_success = on_success
         self._explain = explain
         self._pool: HTTPConnectionPool | None = None
@@ -111,7 +109,7 @@ class HttpTransport:
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             self.close()
-            return RetryLater(self._hidden(reason_of(error, self.timeout_s)))
+            return RetryLater(self._words.shown(reason_of(error, self.timeout_s)))
         return self._verdict(response, _read(response, deadline_s))
 
     def close(self) -> None:
@@ -144,11 +142,11 @@ class HttpTransport:
         status = response.status
         content_type = response.headers.get("Content-Type", "")
         if status in _TAKEN:
-            return self._on_success(HttpAnswer(status, content_type, body))
-        shown = _shown(content_type, body)
-        if self._explain is not None and (words := self._explain(HttpAnswer(status, content_type, body))):
-            shown = _shown("text/plain", words.encode("utf-8", "replace"))
-        said = self._hidden(f"HTTP {status} {response.reason or ''}".rstrip() + shown)
+            return self._words.verdict(self._on_success(HttpAnswer(status, content_type, body)))
+        words = self._explain(HttpAnswer(status, content_type, body)) if self._explain is not None else ""
+        shown = self._words.shown(words or _text(content_type, body))
+        said = self._words.shown(f"HTTP {status} {response.reason or ''}", _MOST_OF_STATUS)
+        said += f": {shown}" if shown else ""
         if status in _RETRIED:
             headers = response.headers
             after_s = retry_after_s(headers.get("Retry-After"), headers.get("Date"), time.time())
@@ -156,11 +154,6 @@ class HttpTransport:
         if status in _REDIRECTS:
             return Refused(f"{said}: redirects are not followed: name the address it leads to")
         return Refused(said)
-
-    def _hidden(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
 
     def _open_pool(self) -> "HTTPConnectionPool":
         if self._pool is None:
@@ -220,12 +213,9 @@ def _read(response: "BaseHTTPResponse", deadline_s: float) -> bytes:
     return b"" if response.headers.get("Content-Encoding") else b"".join(parts)[:_MOST_BODY_BYTES]
 
 
-def _shown(content_type: str, body: bytes) -> str:
+def _text(content_type: str, body: bytes) -> str:
     """The text of a refusal, when it is one."""
-    if not body or not content_type.startswith(("text/plain", "application/json")):
-        return ""
-    text = " ".join(_UNPRINTABLE.sub(" ", body[: 4 * _MOST_SHOWN].decode("utf-8", "replace")).split())
-    return f": {text[:_MOST_SHOWN]}" if text else ""
+    return body.decode("utf-8", "replace") if content_type.startswith(("text/plain", "application/json")) else ""
 
 
 def _need_urllib3() -> None:

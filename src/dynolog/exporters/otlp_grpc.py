@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynolog import __version__
+from dynolog.exporters.foreign_words import ForeignWords
 from dynolog.exporters.otlp_answers import protobuf_verdict
 from dynolog.exporters.otlp_settings import OtlpSettings
 from dynolog.exporters.payload import Payload, Refused, RetryLater, Verdict
@@ -33,9 +34,6 @@ _OPTIONS = (
 _Call = Callable[..., Any]
 # A channel is kept open between calls that are no further apart.
 _KEPT_S = 5.0
-_MOST_SHOWN = 300
-# Shorter ones would blank out half of every message.
-_LEAST_SECRET = 4
 
 
 class GrpcTransport:
@@ -66,6 +64,7 @@ class GrpcTransport:
         self.timeout_s = settings.timeout_s
         self._grpc = grpc
         self._settings = settings
+        self._words = ForeignWords(settings.headers)
         self._signal = signal
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
@@ -101,10 +100,10 @@ class GrpcTransport:
                 compression=grpc.Compression.Gzip if self._settings.gzip else grpc.Compression.NoCompression,
             )
         except grpc.RpcError as error:
-            return _failed(error, tuple(self._settings.headers.values()))
+            return self._words.verdict(_failed(error))
         except ValueError:  # the channel was closed meanwhile, by close
             return RetryLater("the connection was closed")
-        return protobuf_verdict(answer, self._signal)
+        return self._words.verdict(protobuf_verdict(answer, self._signal))
 
     def _connected(self) -> _Call:
         with self._lock:
@@ -133,12 +132,10 @@ def _pem(path: str) -> bytes | None:
         return file.read()
 
 
-def _failed(error: Any, secrets: tuple[str, ...]) -> Verdict:
-    """What a status other than OK means for the payload. Its text may echo a header, whose value is then blanked out."""
+def _failed(error: Any) -> Verdict:
+    """What a status other than OK means for the payload."""
     name = error.code().name
-    reason = f"{name}: {error.details()}"[:_MOST_SHOWN] if error.details() else name
-    for secret in secrets:
-        reason = reason.replace(secret, "***") if len(secret) >= _LEAST_SECRET else reason
+    reason = f"{name}: {error.details()}" if error.details() else name
     told, after_s = _retry_info(error)
     if name in _RETRYABLE or (name == "RESOURCE_EXHAUSTED" and told):
         return RetryLater(reason, after_s)

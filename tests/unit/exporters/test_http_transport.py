@@ -169,6 +169,20 @@ def test_secrets_never_stand_in_a_reason(receiver: HttpReceiver) -> None:
     assert receiver.requests[0].headers["authorization"] == "Basic dXNlcjpodW50ZXIy"
 
 
+def test_what_is_echoed_is_hidden_wherever_it_stands_and_whatever_the_status(receiver: HttpReceiver) -> None:
+    sender = transport(
+        receiver, headers={"authorization": "Bearer swordfish"}, on_success=lambda got: Delivered(1, got.body.decode())
+    )
+    verdicts = []
+    for status in (200, 400, 503):
+        receiver.then = answer(status, b"x" * 196 + b"swordfish is no token\n", Content_Type="text/plain")
+        verdicts.append(sender.send(PAYLOAD))
+    sender.close()
+    assert "swor" not in repr(verdicts)
+    assert "\\n" not in repr(verdicts)
+    assert [type(verdict) for verdict in verdicts] == [Delivered, Refused, RetryLater]
+
+
 def test_nobody_listening_is_a_reason_to_try_again() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
