@@ -53,7 +53,11 @@ class Negotiation:
     ) -> tuple[list[tuple[str, str]], bytes]:
         """Headers and body. `names` restricts it to some families, as the library's `name[]` does."""
         encode: Callable[[Collector], bytes]
-        encode, content_type = library.choose_encoder(accept)
+        try:
+            encode, content_type = library.choose_encoder(accept)
+        except (TypeError, ValueError):
+            # A version that is no number breaks the library; whoever sends one gets what everybody understands.
+            encode, content_type = library.choose_encoder("")
         compressed = library.gzip_accepted(accept_encoding)
         kind = [("Content-Type", content_type), ("Vary", "Accept, Accept-Encoding")]
         if compressed:

@@ -10,7 +10,7 @@ from pathlib import Path
 import prometheus_client.exposition as library_text
 import prometheus_client.openmetrics.exposition as library_openmetrics
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
@@ -148,6 +148,35 @@ def test_the_format_is_negotiated_as_the_library_does(accept: str, content_type:
     assert body.endswith(b"# EOF\n") == bool(end)
     encode = library_text.choose_encoder(accept)[0]
     assert plain_numbers(body.decode()) == plain_numbers(encode(negotiation.registry).decode())
+
+
+PIECES = [
+    "application/openmetrics-text",
+    "text/plain",
+    "*/*",
+    ",",
+    ";",
+    "=",
+    "version=",
+    "q=",
+    "escaping=",
+    "1.0.0",
+    "1.é",
+    "\n",
+]
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6))).map("".join))
+@example("application/openmetrics-text;version=é")
+def test_whatever_is_asked_for_there_is_a_page(accept: str) -> None:
+    """A traceback in the log for each request would be a way to fill it."""
+    scraped = Scraped()
+    scraped.put(memory={"mem_used_bytes": 7})
+    headers, body = Negotiation(scraped.store).answer(accept, accept)
+    assert b"dynolog_memory_used_bytes 7\n" in (
+        gzip.decompress(body) if dict(headers).get("Content-Encoding") == "gzip" else body
+    )
+    assert "\n" not in dict(headers)["Content-Type"]
 
 
 @pytest.mark.parametrize("names", [(), ("dynolog_memory_used_bytes",)])
