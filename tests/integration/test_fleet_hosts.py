@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -279,7 +280,7 @@ def test_the_summary_says_the_truth_about_each_host_and_the_others_are_complete(
     assert shifts_s[WRONG_CLOCK] == pytest.approx(CLOCK_OFF_S, abs=0.1)
     assert abs(shifts_s[0]) < 0.1
     assert abs(shifts_s[SLOW]) < 0.2
-    assert f"the clock of {cluster.net.address(WRONG_CLOCK)} is +2.0" in output
+    assert re.search(rf"the clock of {cluster.net.address(WRONG_CLOCK)} is \+(1\.9|2\.0)\d s off", output), output
     assert "the clock of" not in output.replace(f"the clock of {cluster.net.address(WRONG_CLOCK)}", "")
     check_files(manifest)
     good = 2 * (COUNT - len(TROUBLED))

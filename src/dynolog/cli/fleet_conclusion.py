@@ -49,9 +49,13 @@ def _follow(arguments: Invocation, fan_out: FanOutOptions, options: FollowOption
         view.show()
         file.touch()
 
+    def settle() -> None:
+        view.show()
+        file.settle()
+
     try:
         changed()
-        follow_hosts(file.manifest, fan_out, changed, wait_timeout_s=options.wait_timeout_s)
+        follow_hosts(file.manifest, fan_out, changed, on_tick=settle, wait_timeout_s=options.wait_timeout_s)
     finally:
         view.close()
     file.save()

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from dynolog.fleet.fan_out import FanOutOptions, files_for, run
 from dynolog.fleet.host_call import HostAnswer, HostCaller, Outcome
@@ -14,6 +15,7 @@ from dynolog.rpc.messages import TraceProgressReply, WaitTrace
 _ASK_FOR_S = 20.0  # one waitTrace; the daemon answers at once when something changes
 _ASK_FOR_IN_TURN_S = 0.5
 _PAUSE_S = 1.0
+_TICK_S = 0.5
 LOST = "lost"
 
 
@@ -22,14 +24,29 @@ def follow_hosts(
     options: FanOutOptions,
     on_change: Callable[[], None],
     *,
+    on_tick: Callable[[], None] = lambda: None,
     wait_timeout_s: float | None = None,
     outage_s: float = 10.0,
 ) -> None:
     """Keep the manifest's processes up to date until all are final or time is up; a daemon away for `outage_s` is given up.
 
-    `on_change` is called after each change. Raises TokenFileError, and KeyboardInterrupt with the manifest as far as it came.
+    `on_change` is called after each change, `on_tick` twice a second.
+    Raises TokenFileError, and KeyboardInterrupt with the manifest as far as it came.
     """
-    run(_Following(manifest, options, on_change, wait_timeout_s, outage_s).all_hosts())
+    run(_with_ticks(_Following(manifest, options, on_change, wait_timeout_s, outage_s).all_hosts(), on_tick))
+
+
+async def _with_ticks(work: Coroutine[Any, Any, None], on_tick: Callable[[], None]) -> None:
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            on_tick()
+
+    ticking = asyncio.create_task(tick())
+    try:
+        await work
+    finally:
+        ticking.cancel()
 
 
 class _Following:

@@ -137,15 +137,22 @@ class ManifestFile:
         self.path = path
         self._every_s = every_s
         self._next_s = 0.0
+        self._changed = False
 
     def touch(self) -> None:
-        """Something changed: write it unless that was done just now."""
-        if time.monotonic() >= self._next_s:
+        """Something changed: write it, now or at the first `settle` after a while."""
+        self._changed = True
+        self.settle()
+
+    def settle(self) -> None:
+        """Write what has changed, unless the file was written just now."""
+        if self._changed and time.monotonic() >= self._next_s:
             self.save()
 
     def save(self) -> None:
         """Write it now. Raises HostsError when that cannot be done."""
         started_s = time.monotonic()
+        self._changed = False
         self.manifest.updated_wall_ns = time.time_ns()
         data = msgspec.json.format(msgspec.json.encode(self.manifest), indent=1) + b"\n"
         try:

@@ -22,6 +22,8 @@ from dynolog.rpc.messages import (
 )
 
 DEFAULT_POLL_S = 5.0  # libkineto's own
+# A clock that was looked at while all hosts answered at once is looked at again when that is over.
+_GOOD_ENOUGH_NS = 1_000_000
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +121,10 @@ class _Surveyor:
         reply = answer.decode(TraceReply)
         if reply is None:
             return Survey(target=target, answer=_unless_answered(answer), offset=offset)
+        if offset is not None and offset.uncertainty_ns > _GOOD_ENOUGH_NS:
+            again = clock_offset(await self._caller.ask(target, GetStatus(time=True), left_s()))
+            if again is not None and again.uncertainty_ns < offset.uncertainty_ns:
+                offset = again
         return Survey(
             target=target,
             answer=answer,

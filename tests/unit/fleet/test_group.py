@@ -5,8 +5,10 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ from dynolog.model.capture import CaptureState, TraceFile, Transition
 from dynolog.model.errors import RequestError
 from dynolog.model.trace_request import NotTraced, TraceOutcome
 from dynolog.rpc.messages import SetKinetOnDemandRequest
-from fakes.framed_server import framed_server, original_daemon
+from fakes.framed_server import frame, framed_server, original_daemon
 from fakes.rpc_daemon import running_daemon, running_server
 from fakes.services import FakeServices, capture, trainer
 
@@ -107,6 +109,26 @@ def test_two_containers_with_one_pid_are_told_apart_by_the_hosts() -> None:
     with running_daemon(services) as port:
         (found,) = survey(target(port, "a"))
     assert [candidate.trainer.host_pid for candidate in found.candidates] == [502, 504]
+
+
+def test_a_clock_that_was_measured_in_a_crowd_is_measured_again_and_the_better_one_counts() -> None:
+    waits = iter((0.1, 0.0))
+
+    def handle(request: dict[str, Any]) -> bytes | None:
+        match request["fn"]:
+            case "getStatus":
+                threading.Event().wait(next(waits))
+                return frame({"status": 1, "wall_ns": time.time_ns()})
+            case "listProcesses":
+                return frame({"ipc_enabled": True, "trainers": [], "wall_ns": 1})
+            case _:
+                return original_daemon([])(request)
+
+    with framed_server(handle) as server:
+        (found,) = survey(target(server.port, "a"))
+    assert found.offset is not None
+    assert found.offset.uncertainty_ns < 45_000_000
+    assert [request["fn"] for request in server.requests][-1] == "getStatus"
 
 
 def test_phase_two_asks_for_exactly_the_chosen_each_with_its_file() -> None:
@@ -231,6 +253,24 @@ def test_each_change_is_seen_and_the_end_has_all_facts() -> None:
     assert (process.size_bytes, process.sha256, process.events, process.path) == (900, "ab", 3, "/t/x")
     assert process.times == {"written": 123}
     assert process.is_good
+
+
+def test_what_was_not_written_at_once_is_written_a_moment_later(tmp_path: Path) -> None:
+    """Nothing more changes after the last change, and the file must still come to say it."""
+    services = FakeServices()
+    services.traces.publish(capture(10))
+    with running_server(services) as server:
+        file = ManifestFile(asked("a", server.server.port), str(tmp_path / "m"), every_s=0.1)
+        file.save()  # so that the next is too early
+        written: list[str] = []
+
+        def tick() -> None:
+            file.settle()
+            written.append(read_manifest(file.path).processes[0].path)
+            server.run(services.traces.publish, capture(10, state=CaptureState.FAILED))
+
+        follow_hosts(file.manifest, OPTIONS, file.touch, on_tick=tick)
+    assert written[0] == "/tmp/t_10.json"
 
 
 def test_a_daemon_that_goes_away_is_given_up_after_a_while_and_what_is_not_known_is_said() -> None:
