@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Callable
 
 from dynolog.cli.exit_codes import DONE, FAILED, UNREACHABLE, Interrupted
 from dynolog.cli.fleet_summary import summary_lines
@@ -13,6 +14,7 @@ from dynolog.cli.reply_text import print_json
 from dynolog.fleet.fan_out import FanOutOptions
 from dynolog.fleet.follow import follow_hosts
 from dynolog.fleet.manifest import Manifest, ManifestFile
+from dynolog.fleet.targets import HostsError
 
 
 def conclude_group(arguments: Invocation, fan_out: FanOutOptions, options: FollowOptions, file: ManifestFile) -> int:
@@ -45,13 +47,24 @@ def conclude_group(arguments: Invocation, fan_out: FanOutOptions, options: Follo
 def _follow(arguments: Invocation, fan_out: FanOutOptions, options: FollowOptions, file: ManifestFile) -> None:
     view = choose_view(file.manifest, as_json=arguments.json)
 
+    troubles: set[str] = set()
+
+    def write(how: Callable[[], None]) -> None:
+        """A disk that is full for a moment ends no following; what cannot be written at the end is an error."""
+        try:
+            how()
+        except HostsError as error:
+            if str(error) not in troubles:
+                print(printable(f"dyno: {error}"), file=sys.stderr)
+            troubles.add(str(error))
+
     def changed() -> None:
         view.show()
-        file.touch()
+        write(file.touch)
 
     def settle() -> None:
         view.show()
-        file.settle()
+        write(file.settle)
 
     try:
         changed()

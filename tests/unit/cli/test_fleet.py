@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dynolog.cli.main import main
+from dynolog.fleet import manifest
 from dynolog.model.capture import CaptureState, TraceFile
 from dynolog.model.trace_request import NotTraced, TraceOutcome
 from dynolog.model.trainer import TrainerInfo
@@ -188,19 +189,19 @@ def test_all_are_given_one_start_time_and_one_group(
     three: Three, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ready_to_trace(three, request_id="r1", captures=(capture(10), capture(11)))
-    manifest = tmp_path / "m.json"
-    assert trace(three, "--no-wait", "--manifest", str(manifest), "--warmup-s", "0") == 0
+    path = tmp_path / "m.json"
+    assert trace(three, "--no-wait", "--manifest", str(path), "--warmup-s", "0") == 0
     configs = [
         dict(line.split("=") for line in services.traces.requests[-1][0].config.splitlines())
         for services in three.services
     ]
-    written = json.loads(manifest.read_bytes())
+    written = json.loads(path.read_bytes())
     assert {config["REQUEST_GROUP_TRACE_ID"] for config in configs} == {written["group_id"]}
     starts = [int(config["PROFILE_START_TIME"]) for config in configs]
     assert abs(starts[0] - starts[1]) <= 50
     assert abs(starts[0] - written["start_wall_ns"] / 1e6) <= 50
     assert starts[0] > written["created_wall_ns"] / 1e6 + 3000  # 2 s for the poll, 1 s to be accepted, 1 s to spare
-    assert f"dyno gputrace --resume {manifest}" in capsys.readouterr().out
+    assert f"dyno gputrace --resume {path}" in capsys.readouterr().out
     assert [process["outcome"] for process in written["processes"]] == ["pending"] * 4
 
 
@@ -222,6 +223,27 @@ def test_a_round_up_that_is_too_small_is_refused(three: Three, capsys: pytest.Ca
     assert trace(three, "--iterations", "3", "--step-ms", "5", "--profile-start-iteration-roundup", "100") == 2
     assert "600 iterations of 5 ms pass in one poll interval" in capsys.readouterr().err
     assert all(request.dry_run for services in three.services for request, _ in services.traces.requests)
+
+
+def test_a_manifest_that_cannot_be_written_for_a_while_ends_nothing(
+    three: Three, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The disk is full after the requests were sent; at the end there is room again."""
+    ready_to_trace(three, request_id="r1", captures=(capture(10), capture(11)))
+    for services in three.services:
+        services.traces.publish(*(capture(pid, state=CaptureState.WRITTEN, file=FILE) for pid in (10, 11)))
+    write_whole, calls = manifest.write_whole, iter(range(100))
+
+    def write(path: str, data: bytes) -> None:
+        if next(calls) == 2:
+            raise OSError(28, "No space left on device")
+        write_whole(path, data)
+
+    monkeypatch.setattr(manifest, "write_whole", write)
+    monkeypatch.setattr("dynolog.fleet.manifest.ManifestFile.touch", manifest.ManifestFile.save)
+    assert trace(three, "--wait", "--manifest", str(tmp_path / "m")) == 0
+    assert "No space left on device" in capsys.readouterr().err
+    assert json.loads((tmp_path / "m").read_bytes())["state"] == "done"
 
 
 def test_original_daemons_are_traced_without_being_followed(
