@@ -13,6 +13,8 @@ import pytest
 
 from dynolog.cli.main import main
 from dynolog.fleet import manifest
+from dynolog.fleet.hostlist import parse_hosts
+from dynolog.fleet.targets import HostSet
 from dynolog.model.capture import CaptureState, TraceFile
 from dynolog.model.trace_request import NotTraced, TraceOutcome
 from dynolog.model.trainer import TrainerInfo
@@ -223,6 +225,21 @@ def test_a_round_up_that_is_too_small_is_refused(three: Three, capsys: pytest.Ca
     assert trace(three, "--iterations", "3", "--step-ms", "5", "--profile-start-iteration-roundup", "100") == 2
     assert "600 iterations of 5 ms pass in one poll interval" in capsys.readouterr().err
     assert all(request.dry_run for services in three.services for request, _ in services.traces.requests)
+
+
+@pytest.mark.parametrize(
+    ("found_by", "sent"),
+    [("90210", (90210, "90210")), ("90210_2", (-1, "90210_2")), ("90210_[1-3]", (-1, "90210_[1-3]"))],
+)
+def test_hosts_that_were_found_by_a_job_trace_only_that_job(
+    three: Three, monkeypatch: pytest.MonkeyPatch, found_by: str, sent: tuple[int, str]
+) -> None:
+    ready_to_trace(three)
+    found = HostSet(targets=parse_hosts(three.ours, 1778), job=found_by)
+    monkeypatch.setattr("dynolog.cli.fleet.find_hosts", lambda *_: found)
+    assert main(["gputrace", "--hosts", "x", "--log-file", "/t/", "--dry-run"]) == 0
+    request, _ = three.services[0].traces.requests[0]
+    assert (request.job_id, request.job) == sent
 
 
 def test_a_manifest_that_cannot_be_written_for_a_while_ends_nothing(
