@@ -72,7 +72,7 @@ class CgroupCounting:
 
     def _follow_one(self, plan: Plan, path: str, online: Sequence[int]) -> None:
         known = self._cgroups.get(path)
-        if known is not None and known.inode != os.stat(self._host.path(self._root) + path).st_ino:
+        if known is not None and not self._is_there(path, known):
             self._cgroups.pop(path).close()
             known = None
         if known is None:
@@ -89,8 +89,16 @@ class CgroupCounting:
         )
 
     def read(self) -> dict[str, Counts]:
-        """Counts by path."""
+        """Counts by path. One that was removed has none: its counters would stand still, and hold it in the kernel."""
+        for path in [path for path, cgroup in self._cgroups.items() if not self._is_there(path, cgroup)]:
+            self._cgroups.pop(path).close()
         return {path: cgroup.counting.read() for path, cgroup in self._cgroups.items()}
+
+    def _is_there(self, path: str, cgroup: _Cgroup) -> bool:
+        try:
+            return os.stat(self._host.path(self._root) + path).st_ino == cgroup.inode
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Close every descriptor."""

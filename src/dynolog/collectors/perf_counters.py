@@ -13,8 +13,10 @@ from dynolog.sources.perf_event.syscall import KernelCalls, PerfCalls
 from dynolog.sources.topology import parse_cpu_list
 
 ONLINE = "sys/devices/system/cpu/online"
-# What was refused is tried again this seldom, and cgroups are looked for; CPUs that come and go are seen at once.
+# What was refused is tried again this seldom; CPUs that come and go are seen at once, and so are cgroups that go.
 LOOK_AGAIN_EVERY = 60
+# A job's cgroup is new for no longer than this, or than one round.
+_NEW_CGROUPS_NS = 10_000_000_000
 
 
 class PerfSnapshot(msgspec.Struct, frozen=True):
@@ -44,6 +46,8 @@ class PerfCounters:
         self._online: tuple[int, ...] = ()
         self._wanted: tuple[str, str] | None = None
         self._rounds = 0
+        self._monotonic_ns = monotonic_ns
+        self._cgroups_seen_ns = 0
         self._starved: set[str] = set()
 
     def read(self) -> PerfSnapshot:
@@ -55,10 +59,13 @@ class PerfCounters:
             opening.close()
             self._wanted = wanted
             self._rounds = 0
-        if changed or not opening.is_open:
+        now_ns = self._monotonic_ns()
+        if changed or not opening.is_open or (opening.is_incomplete and self._rounds % LOOK_AGAIN_EVERY == 0):
             opening.follow(*wanted, self._online)
-        elif self._rounds % LOOK_AGAIN_EVERY == 0:
-            opening.look_again(*wanted, self._online)
+            self._cgroups_seen_ns = now_ns
+        elif now_ns - self._cgroups_seen_ns >= _NEW_CGROUPS_NS:
+            opening.look_for_cgroups(wanted[1], self._online)
+            self._cgroups_seen_ns = now_ns
         self._rounds += 1
         host, cgroups = opening.read()
         if (traffic := opening.traffic) is None:

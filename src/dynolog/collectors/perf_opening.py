@@ -95,11 +95,14 @@ class Opening:
         traffic = self.traffic or MemoryTraffic(self._host)
         return traffic if traffic.read() else None
 
-    def look_again(self, metrics: str, cgroups: str, online: Sequence[int]) -> None:
-        """See whether what was refused can be had now, and which cgroups there are. Raises as `follow` does."""
-        if self._incomplete or self._no_cgroups:
-            self.follow(metrics, cgroups, online)
-        elif self._cgroups is not None:
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether some of it was refused: to be tried again now and then."""
+        return self._incomplete or self._no_cgroups
+
+    def look_for_cgroups(self, cgroups: str, online: Sequence[int]) -> None:
+        """See which cgroups there are now."""
+        if self._cgroups is not None:
             plan, paths = self._fit(self._plan, self._cgroups.find(), len(online))
             self._cgroups.follow(plan, paths, online)
             self._say_cgroups(cgroups, self._cgroups)

@@ -400,9 +400,34 @@ def test_cgroups_are_found_by_pattern_and_followed(host_tree: HostTree) -> None:
     cgroup(host_tree, "/pods/b")
     (host_tree.root / "sys/fs/cgroup/pods/a/cgroup.procs").unlink()
     (host_tree.root / "sys/fs/cgroup/pods/a").rmdir()
-    for _ in range(60):
-        machine.collector.read()
+    machine.kernel.advance(10)
     assert {key for key in machine.measure() if key.startswith("mips.")} == {"mips./pods/b"}
+
+
+def test_a_cgroup_that_was_removed_is_let_go_at_once_and_has_no_value(host_tree: HostTree) -> None:
+    """Nothing was counted in it any more, which is not the same as 0."""
+    one_core_pmu(host_tree)
+    cgroup(host_tree, "/pods/a")
+    machine = PerfMachine(host_tree, CORES, perf_cgroups="/pods/*")
+    before = machine.collector.read()
+    opened = len(machine.kernel.open_counters)
+    (host_tree.root / "sys/fs/cgroup/pods/a/cgroup.procs").unlink()
+    (host_tree.root / "sys/fs/cgroup/pods/a").rmdir()
+    machine.kernel.advance(1)
+    values = machine.collector.compute(before, machine.collector.read(), 1)
+    assert "mips" in values
+    assert "mips./pods/a" not in values
+    assert len(machine.kernel.open_counters) == opened // 2
+
+
+def test_new_cgroups_are_seen_within_ten_seconds_whatever_the_interval(host_tree: HostTree) -> None:
+    one_core_pmu(host_tree)
+    cgroup(host_tree, "/other")
+    machine = PerfMachine(host_tree, CORES, perf_cgroups="/pods/*")
+    machine.measure()
+    cgroup(host_tree, "/pods/a")
+    assert "mips./pods/a" not in machine.measure(60)
+    assert "mips./pods/a" in machine.measure(60)
 
 
 def test_no_cgroup_and_no_hierarchy_are_said(host_tree: HostTree) -> None:
