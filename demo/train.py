@@ -38,7 +38,9 @@ def main() -> None:
         optimizer.step()
         step += 1
         if step % 200 == 1:
-            print(f"rank {rank} of {ranks} pid {os.getpid()} step {step} loss {loss.item():.3f}", flush=True)
+            # One write a line: ranks share the terminal, and torchrun switches buffering off.
+            line = f"rank {rank} of {ranks} pid {os.getpid()} step {step} loss {loss.item():.3f}\n"
+            os.write(1, line.encode())
         running.fill_(1 if time.monotonic() < stop else 0)
         if ranks > 1:
             torch.distributed.all_reduce(running, torch.distributed.ReduceOp.MIN)

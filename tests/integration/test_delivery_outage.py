@@ -116,21 +116,25 @@ def test_an_outage_with_two_kills_loses_nothing_and_repeats_only_what_was_in_fli
                 order.append(number)
 
     sender = Sender(url, spool, 0)
-    with http_receiver(port=port) as first:
-        first.wait_for(5)
-    kills = []
-    for turn in range(2):
-        if overloaded:
-            with http_receiver(port=port) as busy:
-                busy.then = answer(429, Retry_After="1") if turn else answer(503)
+    try:
+        with http_receiver(port=port) as first:
+            first.wait_for(5)
+        kills = []
+        for turn in range(2):
+            if overloaded:
+                with http_receiver(port=port) as busy:
+                    busy.then = answer(429, Retry_After="1") if turn else answer(503)
+                    sender.wait_for(int(OUTAGE_S / 2 * RECORDS_PER_S))
+            else:
                 sender.wait_for(int(OUTAGE_S / 2 * RECORDS_PER_S))
-        else:
-            sender.wait_for(int(OUTAGE_S / 2 * RECORDS_PER_S))
-        kills.append(sender.end(signal.SIGKILL))
-        sender = Sender(url, spool, kills[-1] + 1)
-    sender.wait_for(20)
-    with http_receiver(port=port) as second:
-        last = sender.end(signal.SIGTERM)
+            kills.append(sender.end(signal.SIGKILL))
+            sender = Sender(url, spool, kills[-1] + 1)
+        sender.wait_for(20)
+        with http_receiver(port=port) as second:
+            last = sender.end(signal.SIGTERM)
+    finally:
+        sender.process.kill()
+        sender.process.wait()
     take(first)
     take(second)
     missing = [number for number in range(last + 1) if number not in bodies]
