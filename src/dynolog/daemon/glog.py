@@ -90,12 +90,13 @@ class GlogSink:
         return True
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """Write what is queued, within `timeout_s`, and stop the thread."""
+        """Write what is queued and stop the thread, all within `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
         self.flush(timeout_s)
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        self._thread.join(timeout_s)
+        self._thread.join(max(deadline - time.monotonic(), 0))
 
     def _count_lost(self, lines: int, reason: str) -> None:
         self.lost_lines += lines

@@ -21,7 +21,6 @@ _log = logging.getLogger(__name__)
 # What stopping may take beside --shutdown_timeout_s, which is for exporters with a queue of their own: 2 s for all together.
 _PIPELINE_STOP_S = 0.4
 _LOCAL_STOP_S = 1.0
-_LOG_FLUSH_S = 0.3
 
 
 def exit_code_of(error: BaseException) -> int:
@@ -149,7 +148,6 @@ class LifeCycle:
         timeout_s = self._settings.number("shutdown_timeout_s")
         if not self._daemon.fanout.close(min(timeout_s, _LOCAL_STOP_S), timeout_s):
             _log.warning("not everything could be delivered within --shutdown_timeout_s")
-        self._sink.flush(_LOG_FLUSH_S)
 
 
 def _on_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

@@ -16,6 +16,8 @@ from dynolog.model.errors import DynologError, FlagError
 from dynolog.model.flag import Flag, Settings
 
 _MB = 1_000_000
+# With what life_cycle takes to stop, less than 2 s, also when nobody reads the log.
+_LOG_FLUSH_S = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,7 +100,7 @@ def _run(settings: Settings, flags: Sequence[Flag], given: list[str], said: tupl
         code = exit_codes.FAILED
     finally:
         root.removeHandler(handler)
-        sink.close()
+        sink.close(_LOG_FLUSH_S)
     return code
 
 

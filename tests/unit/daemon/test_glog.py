@@ -4,6 +4,7 @@ import gzip
 import logging
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,20 @@ def test_a_blocked_pipe_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     os.close(read_end)  # the blocked write fails, the thread goes on
     sink.flush(5)
     sink.close()
+    os.close(write_end)
+
+
+def test_closing_takes_no_longer_than_it_may_when_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_end, write_end = os.pipe()
+    sink = GlogSink()
+    monkeypatch.setattr(sink, "_fd", write_end)
+    for _ in range(200):
+        sink.write("I", "a.py", 1, "x" * 1000)
+    started_s = time.monotonic()
+    sink.close(0.5)
+    assert time.monotonic() - started_s < 0.9
+    os.close(read_end)
+    sink.flush(5)
     os.close(write_end)
 
 
