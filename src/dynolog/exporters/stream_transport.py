@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from dynolog.exporters.payload import Delivered, Payload, RetryLater, Verdict
+from dynolog.model.errors import FlagError
 
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.0005, 0.05
 _MOST_READS = 64
@@ -65,19 +66,20 @@ def tcp(address: str, port: int) -> Callable[[float], socket.socket]:
 
 
 def unix_stream(path: str) -> Callable[[float], socket.socket]:
-    """Connects to a socket file."""
+    """Connects to a socket file. Raises FlagError when its path is too long to be one."""
     return _unix(path, socket.SOCK_STREAM)
 
 
 def unix_datagram(path: str) -> Callable[[float], socket.socket]:
-    """Connects to a datagram socket file."""
+    """Connects to a datagram socket file. Raises FlagError when its path is too long to be one."""
     return _unix(path, socket.SOCK_DGRAM)
 
 
 def _unix(path: str, kind: socket.SocketKind) -> Callable[[float], socket.socket]:
+    if len(os.fsencode(path)) > _LONGEST_UNIX_PATH:
+        raise FlagError(f"a socket path has at most {_LONGEST_UNIX_PATH} bytes, and this one has more: {path}")
+
     def connect(timeout_s: float) -> socket.socket:
-        if len(path.encode("utf-8", "surrogateescape")) > _LONGEST_UNIX_PATH:
-            raise OSError(f"a socket path has at most {_LONGEST_UNIX_PATH} bytes, and this one has more: {path}")
         made = socket.socket(socket.AF_UNIX, kind)
         try:
             made.settimeout(timeout_s)

@@ -35,6 +35,8 @@ def checked(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, str]:
     [
         (("--use_statsd", "--statsd_address=foo"), "--statsd_address=foo: must be HOST:PORT"),
         (("--use_statsd", "--statsd_address=unix://relative"), "the path must be absolute"),
+        (("--use_statsd", "--statsd_address=unix:///" + "x" * 108), "a socket path has at most 107 bytes"),
+        (("--use_udsrelay", "--udsrelay_socket_path=/" + "x" * 108), "a socket path has at most 107 bytes"),
         (("--use_otlp", "--otlp_endpoint=ftp://x"), "--otlp_endpoint is not a URL"),
         (("--use_otlp", "--otlp_ssl_ca_cert_path=/nonexistent"), "/nonexistent cannot be read"),
         (("--use_otlp", "--otlp_protocol=grpc", "--otlp_ssl_client_key_path=/nonexistent"), "needs its key"),
