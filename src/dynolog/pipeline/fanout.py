@@ -153,6 +153,8 @@ class _Lane:
         """Why the batch could not be delivered, or ""."""
         try:
             self.exporter.export(batch)
+        except OSError as error:
+            return error.strerror or str(error) or type(error).__name__
         except Exception as error:  # noqa: BLE001 - the boundary of this thread: counted, reported, and the next batch is tried
             return str(error) or type(error).__name__
         return ""

@@ -64,7 +64,7 @@ def test_a_blocked_exporter_delays_nobody_and_loses_its_oldest_records(
 
 
 def test_a_refused_batch_is_counted_and_said_once(one: RecordingExporter, caplog: pytest.LogCaptureFixture) -> None:
-    one.error = OSError("connection refused")
+    one.error = OSError(111, "connection refused")
     fanout = Fanout([("one", one)], SystemClock())
     for number in range(3):
         fanout.put(record(number))
