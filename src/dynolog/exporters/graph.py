@@ -70,7 +70,11 @@ def graph_transport(settings: Settings, url_flag: str, oldest_s: float | None = 
 
     def make_http(secrets: tuple[str, ...]) -> HttpTransport:
         return HttpTransport(
-            url, timeout_s=GraphTransport.timeout_s, tls=TlsFiles(ca_file=ca_file) if ca_file else None, secrets=secrets
+            url,
+            timeout_s=GraphTransport.timeout_s,
+            tls=TlsFiles(ca_file=ca_file) if ca_file else None,
+            secrets=secrets,
+            said_by=f"--{url_flag}",
         )
 
     token = access_token_of(settings)

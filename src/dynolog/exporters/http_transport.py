@@ -71,10 +71,11 @@ class HttpTransport:
         secrets: tuple[str, ...] = (),
         on_success: Callable[[HttpAnswer], Verdict] = _taken,
         explain: Callable[[HttpAnswer], str] | None = None,
+        said_by: str = "a URL",
     ) -> None:
-        """Raises FlagError for a URL, header or file that cannot be used, and when urllib3 is not installed."""
+        """Raises FlagError for a URL (of the flag `said_by`), header or file that cannot be used, and when urllib3 is not installed."""
         _need_urllib3()
-        self._base, self._path, user = _split(url)
+        self._base, self._path, user = _split(url, said_by)
         self.destination = self._base + self._path.partition("?")[0]
         self.timeout_s = timeout_s
         self._tls = tls or TlsFiles()
@@ -225,7 +226,7 @@ def _need_urllib3() -> None:
         raise FlagError("exporters that speak HTTP need urllib3: pip install 'dynolog[http]'")
 
 
-def _split(url: str) -> tuple[str, str, str]:
+def _split(url: str, said_by: str) -> tuple[str, str, str]:
     """Scheme, host and port of a URL; its path and query; its user and password."""
     import urllib.parse  # noqa: PLC0415 - only for exporters that speak HTTP
 
@@ -233,10 +234,10 @@ def _split(url: str) -> tuple[str, str, str]:
         parts = urllib.parse.urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise FlagError(f"a URL that cannot be used: {error}: type one like https://host:4318/path") from None
+        raise FlagError(f"{said_by} cannot be used: {error}: type one like https://host:4318/path") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", url):
         shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
-        raise FlagError(f"{shown!r} is not a URL that can be used: type one like https://host:4318/path")
+        raise FlagError(f"{said_by}: {shown!r} is not a URL that can be used: type one like https://host:4318/path")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     base = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
     user, at, _ = parts.netloc.rpartition("@")

@@ -67,6 +67,7 @@ def make(context: ExporterContext) -> Exporter:
             settings.text("remote_write_certificate_file"),
             settings.text("remote_write_key_file"),
         ),
+        said_by="--remote_write_url",
     )
     encoder = RemoteWriteEncoder(
         context.catalogue,
