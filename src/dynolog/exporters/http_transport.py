@@ -71,7 +71,7 @@ class HttpTransport:
         secrets: tuple[str, ...] = (),
         on_success: Callable[[HttpAnswer], Verdict] = _taken,
         explain: Callable[[HttpAnswer], str] | None = None,
-        said_by: str = "a URL",
+        said_by: str = "this",
     ) -> None:
         """Raises FlagError for a URL (of the flag `said_by`), header or file that cannot be used, and when urllib3 is not installed."""
         _need_urllib3()
@@ -230,14 +230,15 @@ def _split(url: str, said_by: str) -> tuple[str, str, str]:
     """Scheme, host and port of a URL; its path and query; its user and password."""
     import urllib.parse  # noqa: PLC0415 - only for exporters that speak HTTP
 
+    # The URL is not repeated, nor what is wrong with it: a password may stand where it is not looked for.
+    bad = FlagError(f"{said_by} is not a URL that can be used: type one like https://host:4318/path")
     try:
         parts = urllib.parse.urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        raise FlagError(f"{said_by} cannot be used: {error}: type one like https://host:4318/path") from None
+    except ValueError:
+        raise bad from None
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", url):
-        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
-        raise FlagError(f"{said_by}: {shown!r} is not a URL that can be used: type one like https://host:4318/path")
+        raise bad
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     base = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
     user, at, _ = parts.netloc.rpartition("@")

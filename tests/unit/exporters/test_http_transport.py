@@ -385,9 +385,13 @@ def test_a_bad_url_is_refused_at_the_start(url: str) -> None:
         HttpTransport(url)
 
 
-def test_a_refused_url_does_not_show_its_password() -> None:
-    with pytest.raises(FlagError) as caught:
-        HttpTransport("ftp://user:hunter2@host/?token=hunter2")
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://user:hunter2@host/?token=hunter2", "user:hunter2@host/x", "http://user:hunter2", "http://us:hunter2/x@h/"],
+)
+def test_a_refused_url_does_not_show_its_password(url: str) -> None:
+    with pytest.raises(FlagError, match=r"^--x_url is not a URL") as caught:
+        HttpTransport(url, said_by="--x_url")
     assert "hunter2" not in str(caught.value)
 
 
