@@ -6,6 +6,7 @@ import msgspec
 
 from dynolog.model.errors import FlagError
 
+_SOCKETS = ("unix:", "unix-abstract:")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -34,16 +35,16 @@ def http_endpoint(text: str, path: str, *, verbatim: bool, said_by: str) -> Endp
 
 def grpc_endpoint(text: str, *, insecure: bool, said_by: str) -> Endpoint:
     """The gRPC target: of a http(s) URL the host and port, and its scheme decides on TLS; anything else is gRPC's own form."""
+    if "@" in text and not text.startswith(_SOCKETS):
+        raise FlagError(f"{said_by} has a user in it, which gRPC does not send: use a header (authorization=...)")
     if text.lower().startswith(("http://", "https://")):
         parts = _split(text, said_by, "http://collector:4317")
         assert parts.hostname is not None
-        if parts.username is not None:
-            raise FlagError(f"{said_by} has a user in it, which gRPC does not send: use a header (authorization=...)")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         return Endpoint(f"{host}:{parts.port or _PORTS[parts.scheme]}", parts.scheme == "https")
     if not text.strip():
         raise FlagError(f"{said_by} is not a target like http://collector:4317 or unix:/run/collector.sock")
-    return Endpoint(text, not insecure and not text.startswith(("unix:", "unix-abstract:")))
+    return Endpoint(text, not insecure and not text.startswith(_SOCKETS))
 
 
 def _split(url: str, said_by: str, example: str) -> SplitResult:

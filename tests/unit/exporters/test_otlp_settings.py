@@ -74,6 +74,14 @@ def test_the_scheme_decides_on_tls_and_without_one_the_insecure_variable(
     assert grpc_endpoint(text, insecure=insecure, said_by="x") == endpoint
 
 
+@pytest.mark.parametrize("text", ["http://user:hunter2@h:4317", "user:hunter2@h:4317", "dns:///user:hunter2@h:4317"])
+def test_a_user_is_refused_for_grpc_and_not_shown(text: str) -> None:
+    """It would stand in the address that the status shows."""
+    with pytest.raises(FlagError, match="has a user in it") as caught:
+        grpc_endpoint(text, insecure=False, said_by="--otlp_endpoint")
+    assert "hunter2" not in str(caught.value)
+
+
 @given(st.text(max_size=40))
 def test_no_text_breaks_the_endpoint_rules(text: str) -> None:
     with contextlib.suppress(FlagError):
