@@ -1,11 +1,18 @@
 """Fixtures that every test may use."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from fakes.collector_context import HostTree
+
+
+def pytest_configure() -> None:
+    """A shell starts what runs in the background with SIGINT ignored, and programs inherit that: here Ctrl-C is tested."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
