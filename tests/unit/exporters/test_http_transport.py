@@ -100,12 +100,14 @@ def in_seconds(seconds: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("value", "least", "most"), [("7", 7, 7), (" 0 ", 0, 0), (in_seconds(100), 60, 101), (in_seconds(-100), 0, 0)]
+    ("value", "least", "most"), [("7", 7, 7), (" 0 ", 0, 0), ("in 100 s", 60, 101), ("100 s ago", 0, 0)]
 )
 def test_retry_after_is_told_in_seconds_or_as_a_date(
     receiver: HttpReceiver, value: str, least: float, most: float
 ) -> None:
-    receiver.then = answer(429, Retry_After=value)
+    # A date is made when the test runs: the whole run takes longer than a hundred seconds.
+    dates = {"in 100 s": in_seconds(100), "100 s ago": in_seconds(-100)}
+    receiver.then = answer(429, Retry_After=dates.get(value, value))
     sender = transport(receiver)
     verdict = sender.send(PAYLOAD)
     sender.close()
