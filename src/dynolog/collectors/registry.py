@@ -25,6 +25,7 @@ from dynolog.collectors import (
     vmstat,
 )
 from dynolog.collectors.spec import CollectorSpec
+from dynolog.model.metric import Catalogue
 
 COLLECTORS: tuple[CollectorSpec, ...] = (
     cpu.SPEC,
@@ -50,3 +51,8 @@ COLLECTORS: tuple[CollectorSpec, ...] = (
     perf.SPEC,
     own.SPEC,
 )
+
+
+def declared_catalogue() -> Catalogue:
+    """All metrics that these collectors declare."""
+    return Catalogue(metric for spec in COLLECTORS for metric in spec.metrics)

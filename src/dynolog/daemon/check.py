@@ -3,13 +3,12 @@
 import logging
 import os
 
-from dynolog.collectors.registry import COLLECTORS
+from dynolog.collectors.registry import declared_catalogue
 from dynolog.daemon.wiring import exporter_context
 from dynolog.exporters.registry import EXPORTERS, chosen
 from dynolog.exporters.selected import Selections
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import Settings
-from dynolog.model.metric import Catalogue
 
 
 class _Remarks(logging.Handler):
@@ -33,7 +32,7 @@ def check_exporters(settings: Settings) -> tuple[str, ...]:
     root.addHandler(remarks)
     try:
         _check_spool(settings.text("spool_dir"))
-        catalogue = Catalogue(metric for spec in COLLECTORS for metric in spec.metrics)
+        catalogue = declared_catalogue()
         without_spool = Settings(settings.flags.values(), {**settings.given, "spool_dir": ""})
         context = exporter_context(without_spool, catalogue, lambda _file, _line, _text: None, lambda _line: None)
         selections = Selections(settings.text("exporters_config"), (spec.name for spec in EXPORTERS), context)

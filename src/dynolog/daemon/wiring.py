@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from dynolog.collectors.registry import COLLECTORS
+from dynolog.collectors.registry import COLLECTORS, declared_catalogue
 from dynolog.collectors.spec import Context
 from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.status import Status
@@ -62,7 +62,7 @@ class Daemon:
     ) -> None:
         self.settings = settings
         clock = SystemClock()
-        catalogue = Catalogue(metric for spec in COLLECTORS for metric in spec.metrics)
+        catalogue = declared_catalogue()
         host = HostFiles(settings.text("root_dir"))
         self.notices = NoticeBoard("ipc")
         self.exporters = chosen(settings)

@@ -1,11 +1,12 @@
 """Adding `distributedInfo` to a trace that lacks it, as analysis tools want it; nothing is held in memory but one block."""
 
 import hashlib
-import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
+
+from dynolog.fleet.whole_file import written_whole
 
 _KEY = b'"distributedInfo"'
 _BLOCK_BYTES = 1 << 20
@@ -39,20 +40,10 @@ def add_info(path: str, info: DistributedInfo) -> bool:
     with open(path, "rb") as file:
         if file.read(1) != b"{" or has_info(file):
             return False
-        temporary = f"{path}.{os.getpid()}.tmp"
-        try:
-            with open(
-                os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb"
-            ) as copy:
-                copy.write(b"{" + _before_rest(file, info))
-                for block in _blocks(file, 1):
-                    copy.write(block)
-                copy.flush()
-                os.fsync(copy.fileno())
-            os.rename(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with written_whole(path) as copy:
+            copy.write(b"{" + _before_rest(file, info))
+            for block in _blocks(file, 1):
+                copy.write(block)
     return True
 
 

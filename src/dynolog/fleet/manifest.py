@@ -1,11 +1,11 @@
 """What is known of a trace of many hosts, and the file that says so at every moment."""
 
-import os
 import time
 
 import msgspec
 
 from dynolog.fleet.targets import DEFAULT_PORT, FleetTarget, HostsError
+from dynolog.fleet.whole_file import written_whole
 from dynolog.model.capture import CaptureInfo, CaptureState
 
 FORMAT = "dyno-group-trace-1"
@@ -164,18 +164,9 @@ class ManifestFile:
 
 
 def write_whole(path: str, data: bytes) -> None:
-    """Put a file in place in one step: whoever reads it finds the old or the new one, whole. Raises OSError."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    """Put a file in place in one step. Raises OSError."""
+    with written_whole(path) as file:
+        file.write(data)
 
 
 def read_manifest(path: str) -> Manifest:

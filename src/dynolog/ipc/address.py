@@ -6,6 +6,7 @@ import socket
 import stat
 
 from dynolog.model.errors import DynologError
+from dynolog.sources.open_files import open_links
 
 # sun_path of sockaddr_un, with the NUL that libkineto puts at the end of either kind.
 _MAX_PATH_BYTES = 107
@@ -115,7 +116,7 @@ def describe_holder(address: bytes, proc: str = "/proc") -> str:
         inodes = frozenset()
     links = {f"socket:[{inode}]" for inode in inodes}
     for pid in _pids(proc) if links else ():
-        if _has_open(f"{proc}/{pid}/fd", links):
+        if not links.isdisjoint(open_links(f"{proc}/{pid}/fd")):
             return f"pid {pid} ({_command(proc, pid)})"
     return "a process that this user cannot look into"
 
@@ -133,20 +134,6 @@ def socket_inodes(table: bytes, address: bytes) -> frozenset[int]:
 
 def _pids(proc: str) -> list[int]:
     return sorted(int(name) for name in os.listdir(proc) if name.isdigit())
-
-
-def _has_open(directory: str, links: set[str]) -> bool:
-    try:
-        names = os.listdir(directory)
-    except OSError:
-        return False
-    for name in names:
-        try:
-            if os.readlink(f"{directory}/{name}") in links:
-                return True
-        except OSError:
-            continue
-    return False
 
 
 def _command(proc: str, pid: int) -> str:

@@ -8,6 +8,7 @@ import struct
 import msgspec
 
 from dynolog.model.errors import SourceUnavailable
+from dynolog.sources.open_files import open_links
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
@@ -155,11 +156,10 @@ def process_of(inode: int) -> tuple[int, str] | None:
     """Pid and name of a process that holds this socket, or None. Looks at every process: for error messages only."""
     wanted = f"socket:[{inode}]"
     for pid in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            for descriptor in os.listdir(f"/proc/{pid}/fd"):
-                if os.readlink(f"/proc/{pid}/fd/{descriptor}") == wanted:
-                    with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-                        return int(pid), file.read().strip()
-        except OSError:
-            continue
+        if wanted in open_links(f"/proc/{pid}/fd"):
+            try:
+                with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+                    return int(pid), file.read().strip()
+            except OSError:
+                continue
     return None

@@ -10,6 +10,7 @@ import re
 import msgspec
 
 from dynolog.sources.host_files import HostFiles
+from dynolog.sources.open_files import open_links
 
 # The only variables that are ever kept (the rest of an environment is full of secrets).
 ENVIRONMENT_KEYS = (
@@ -148,18 +149,7 @@ class ProcessReader:
 
     def holds_gpu(self, pid: int) -> bool:
         """Whether a GPU device is open in the process (`/dev/nvidia0`..., `/dev/kfd`); False when its descriptors are not ours to see."""
-        directory = self._host.path(f"proc/{pid}/fd")
-        try:
-            names = os.listdir(directory)
-        except OSError:
-            return False
-        for name in names:
-            try:
-                if _GPU_DEVICE.match(os.readlink(f"{directory}/{name}")):
-                    return True
-            except OSError:  # closed meanwhile
-                continue
-        return False
+        return any(map(_GPU_DEVICE.match, open_links(self._host.path(f"proc/{pid}/fd"))))
 
     def _read(self, pid: int, name: str) -> bytes:
         # Forbidden for another user's process, or it ended meanwhile: that detail is missing, no more.

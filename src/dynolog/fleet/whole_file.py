@@ -1,0 +1,22 @@
+"""Putting a file in place in one step: whoever reads it finds the old or the new one, whole."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def written_whole(path: str) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of `path` at the end of the block, or is gone when the block fails. Raises OSError."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,21 @@
+"""What a process has open: the links of `/proc/PID/fd` (proc_pid_fd(5))."""
+
+import os
+from collections.abc import Iterator
+
+
+def open_links(directory: str) -> Iterator[str]:
+    """What each descriptor in a process's fd directory refers to (`/dev/nvidia0`, `socket:[4242]`), one after another.
+
+    None when the descriptors are not ours to see or the process has ended; one that is closed meanwhile is passed over.
+    """
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    for name in names:
+        try:
+            link = os.readlink(f"{directory}/{name}")
+        except OSError:  # closed meanwhile
+            continue
+        yield link
