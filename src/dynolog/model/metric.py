@@ -37,6 +37,10 @@ class Scope(StrEnum):
     EVENT = "event"  # an event of perf, or a group of them
     CGROUP = "cgroup"  # instance is the path of a control group, which begins with /
     GPU = "gpu"  # the device is a label of the record, not part of the key
+    XID = "xid"  # in a GPU's record: an error code of the NVIDIA driver
+    GPU_LINK = "gpu_link"  # in a GPU's record: an NVLink or XGMI link, by number
+    GPU_REASON = "gpu_reason"  # in a GPU's record: why its clocks are held back, or what an error was about
+    ETHTOOL = "ethtool"  # instance is a network device whose driver keeps statistics of its own
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
