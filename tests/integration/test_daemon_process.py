@@ -187,3 +187,27 @@ def test_flags_of_parts_that_are_not_built_are_said_and_it_goes_on(tmp_path: Pat
     with running_daemon(tmp_path / "d", "--enable_gpu_monitor", "--dcgm-lib-path=/x") as daemon:
         assert daemon.wait_for("--enable_gpu_monitor: ")[0].startswith("W")
         assert daemon.wait_for("--dcgm_lib_path: ")[0].startswith("W")
+
+
+def test_the_service_manager_hears_of_every_turn(tmp_path: Path) -> None:
+    """sd_notify(3): ready when it serves, a reload, the watchdog in between, the stop."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        heard: list[str] = []
+
+        def hear(what: str) -> str:
+            while not (heard and heard[-1].startswith(what)):
+                heard.append(manager.recv(4096).decode())
+            return heard[-1]
+
+        env = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
+        with running_daemon(tmp_path, env=env) as daemon:
+            assert "STATUS=serves on " in hear("READY=1")
+            hear("WATCHDOG=1")
+            os.kill(daemon.pid, signal.SIGHUP)
+            assert "MONOTONIC_USEC=" in hear("RELOADING=1")
+            hear("READY=1")
+            hear("WATCHDOG=1")
+            os.kill(daemon.pid, signal.SIGTERM)
+            hear("STOPPING=1")

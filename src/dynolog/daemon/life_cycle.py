@@ -12,6 +12,7 @@ from dynolog.collectors.registry import COLLECTORS
 from dynolog.daemon import exit_codes
 from dynolog.daemon.flag_parser import ParsedFlags
 from dynolog.daemon.glog import GlogSink
+from dynolog.daemon.service_manager import ServiceManager
 from dynolog.daemon.wiring import Daemon
 from dynolog.model.errors import AddressInUse, DynologError, FlagError
 from dynolog.model.flag import Settings
@@ -52,6 +53,7 @@ class LifeCycle:
         self._said = said
         self._daemon: Daemon | None = None
         self._stopped_by = ""
+        self._manager = ServiceManager()
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT. Raises DynologError when it cannot start."""
@@ -83,13 +85,16 @@ class LifeCycle:
             # What was made so far lives as long as the daemon: the collector of cycles need not look at it again.
             gc.collect()
             gc.freeze()
+            self._manager.ready(loop, f"serves on {', '.join(daemon.rpc.addresses)}")
             await stop.wait()
             _log.info("Stopping: %s", self._stopped_by)
         finally:
+            self._manager.stopping()
             await daemon.rpc.stop()
             if daemon.ipc is not None:
                 daemon.ipc.close()
             daemon.traces.close()
+            self._manager.close()
 
     def _say_what_runs(self, daemon: Daemon) -> None:
         _log.info("RPC listens on %s", ", ".join(daemon.rpc.addresses))
@@ -111,6 +116,13 @@ class LifeCycle:
         stop.set()
 
     def _on_hangup(self) -> None:
+        self._manager.reloading()
+        try:
+            self._reload()
+        finally:
+            self._manager.reloaded()
+
+    def _reload(self) -> None:
         self._sink.reopen()
         try:
             parsed = self._reread()
