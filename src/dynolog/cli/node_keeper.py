@@ -12,11 +12,11 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import time
 
 from dynolog.cli.node_daemon import COUNTED, NodeDaemon, try_lock
 from dynolog.model.errors import DynologError
+from dynolog.sources.own_program import module_command, module_environment
 
 _START_S = 15.0
 _START_POLL_S = 0.02
@@ -109,12 +109,16 @@ class Keeper:
         """Start the daemon for the first task, and wait until it serves; returns its pid. Raises DynologError and OSError."""
         self._add(first_pid)
         node = self._node
-        command = [sys.executable, "-P", "-m", "dynolog.daemon.main", "--enable_ipc_monitor"]
+        command = [*module_command("dynolog.daemon.main"), "--enable_ipc_monitor"]
         command.append(f"--rpc_unix_socket={node.directory}/rpc.sock")
         if node.socket_directory:
             command.append(f"--ipc_socket_dir={node.socket_directory}")
+        # A service manager that started the job waits to hear of the job, not of this daemon.
+        env = {name: value for name, value in module_environment().items() if name != "NOTIFY_SOCKET"}
         with open(node.log_path, "wb") as log:
-            self._daemon = subprocess.Popen([*command, *node.flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._daemon = subprocess.Popen(
+                [*command, *node.flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env
+            )
         self._poll.register(os.pidfd_open(self._daemon.pid), select.POLLIN)
         try:
             self._wait_until_served(self._daemon)

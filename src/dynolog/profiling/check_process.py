@@ -2,12 +2,12 @@
 
 import os
 import signal
-import sys
 import time
 
 import msgspec
 
 from dynolog.model.capture import TraceFile
+from dynolog.sources.own_program import module_command, module_environment
 
 # By progress, not by size: a trace of gigabytes takes its time, a disk that gives nothing for so long is dead.
 NO_PROGRESS_S = 30.0
@@ -24,8 +24,8 @@ class CheckProcess:
         import subprocess  # noqa: PLC0415 - only daemons that trace need it
 
         self._process = subprocess.Popen(
-            # -P: nothing of the directory we were started in is imported.
-            [sys.executable, "-P", "-m", "dynolog.profiling.trace_check", str(fd), *(["pickle"] if pickled else [])],
+            [*module_command("dynolog.profiling.trace_check"), str(fd), *(["pickle"] if pickled else [])],
+            env=module_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
