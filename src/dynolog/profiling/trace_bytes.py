@@ -21,6 +21,10 @@ class TraceUnreadable(DynologError):  # noqa: N818 - it is what the file is, not
         self.events = events
 
 
+class NotATrace(TraceUnreadable):
+    """The file is something else, or nothing at all; not a trace that lost its end."""
+
+
 class TraceText:
     """Iterates over the text of a trace in blocks; `compressed` tells by the first bytes, not by the name.
 
@@ -38,7 +42,7 @@ class TraceText:
         while 0 < len(first) < 2 and (more := self._next()):
             first += more
         if not first:
-            raise TraceUnreadable("the file is empty (0 bytes)")
+            raise NotATrace("the file is empty (0 bytes)")
         self.compressed = first.startswith(_GZIP)
         if self.compressed:
             yield from self._inflate(first)

@@ -7,14 +7,16 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from dynolog.profiling.trace_bytes import TraceUnreadable
-from dynolog.profiling.trace_recovery import JSON_ERRORS, SEPARATOR, Recovery, mended, parse_tail
+from dynolog.profiling.trace_bytes import NotATrace, TraceUnreadable
+from dynolog.profiling.trace_recovery import JSON_ERRORS, SEPARATOR, Recovered, Recovery, mended, parse_tail
 
 # Text that is parsed at once. Larger is no faster, and costs memory.
 BATCH_BYTES = 1 << 20
 # What lies outside the events (device properties, process groups, log messages) is kept whole, up to this.
 MAX_METADATA_BYTES = 64 << 20
 MAX_EVENT_BYTES = 32 << 20
+# So many places of damage are kept.
+MAX_PLACES = 100
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _HEADER_TRIES = 4
 _NO_EVENTS = re.compile(rb"\s*\]")
@@ -40,17 +42,21 @@ class TraceReader(Generic[E]):
 
     `blocks` is the text of the file in pieces of any size (TraceText). `event_type` is the Struct that an event becomes; fields it does not
     have are skipped without being built. Iteration raises TraceUnreadable unless the text is one whole JSON document with nothing after it.
-    `damaged` counts events that were dropped, `mended` those that were read after a repair (bare nan, bytes that are not UTF-8).
+    `damaged` counts events that were dropped, `mended` those that were read after a repair (bare nan, bytes that are not UTF-8);
+    `damaged_at` and `mended_at` are the offsets in the text where the first of them begin.
     """
 
     def __init__(self, blocks: Iterable[bytes], event_type: type[E]) -> None:
-        self._blocks = iter(blocks)
+        self._blocks = self._counted(blocks)
+        self._read_bytes = 0
         self._event_type = event_type
         self._batch: msgspec.json.Decoder[list[E]] = msgspec.json.Decoder(list[event_type])  # type: ignore[valid-type]
         self.metadata: dict[str, object] = {}
         self.events = 0
         self.damaged = 0
         self.mended = 0
+        self.damaged_at: list[int] = []
+        self.mended_at: list[int] = []
         self.metadata_damaged = False
 
     def __iter__(self) -> Iterator[list[E]]:
@@ -58,7 +64,7 @@ class TraceReader(Generic[E]):
         if empty := _NO_EVENTS.match(text):
             self._read_tail(text[empty.end() :], bare_list)
             return
-        recovery: Recovery[E] = Recovery(self._event_type)
+        recovery = self._recovery()
         for block in self._blocks:
             text += block
             if len(text) < BATCH_BYTES:
@@ -82,13 +88,31 @@ class TraceReader(Generic[E]):
         """Events, the text that is left, and the text after the closing bracket if it was met."""
         if not final and (cut := _last_separator(text)):
             try:
-                return self._batch.decode(b"[" + text[: cut[0]] + b"]"), text[cut[1] :], None
+                return self._decode_batch(b"[" + text[: cut[0]] + b"]"), text[cut[1] :], None
             except JSON_ERRORS:
                 pass  # something in there needs a closer look
         found = recovery.recover(text, final)
-        self.damaged += found.damaged
-        self.mended += found.mended
+        self._note(found, self._read_bytes - len(text))
         return found.events, text[found.rest :], text[found.tail :] if found.tail >= 0 else None
+
+    def _recovery(self) -> Recovery[E]:
+        """What takes a batch apart that does not parse as a whole."""
+        return Recovery(self._event_type)
+
+    def _decode_batch(self, text: bytes) -> list[E]:
+        """A list of events that is whole. Raises one of JSON_ERRORS."""
+        return self._batch.decode(text)
+
+    def _note(self, found: Recovered[E], offset_bytes: int) -> None:
+        self.damaged += len(found.damaged_at)
+        self.mended += len(found.mended_at)
+        for places, found_at in ((self.damaged_at, found.damaged_at), (self.mended_at, found.mended_at)):
+            places += [offset_bytes + at for at in found_at[: MAX_PLACES - len(places)]]
+
+    def _counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        for block in blocks:
+            self._read_bytes += len(block)
+            yield block
 
     def _read_header(self) -> tuple[bytes, bool]:
         """Take the members before the events; the text from the first event on, and whether the document is a bare list."""
@@ -102,7 +126,7 @@ class TraceReader(Generic[E]):
             if start.startswith(b"["):
                 return start[1:], True
             if not start.startswith(b"{"):
-                raise TraceUnreadable("the file is neither JSON nor gzip")
+                raise NotATrace("the file is neither JSON nor gzip")
             for key in itertools.islice(_EVENTS_KEY.finditer(text), _HEADER_TRIES):
                 first_key = first_key or key
                 if self._take_header(text[: key.end()] + b"]}"):
@@ -112,7 +136,7 @@ class TraceReader(Generic[E]):
         if first_key:
             self.metadata_damaged = True
             return text[first_key.end() :], False
-        raise TraceUnreadable(_without_events(text))
+        raise _without_events(text)
 
     def _take_header(self, document: bytes) -> bool:
         for text in (document, mended(document)):
@@ -156,14 +180,14 @@ def _last_separator(text: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _without_events(text: bytes) -> str:
+def _without_events(text: bytes) -> TraceUnreadable:
     if not text.strip():
-        return "the file holds nothing but white space"
+        return NotATrace("the file holds nothing but white space")
     try:
         msgspec.json.decode(text)
     except JSON_ERRORS:
-        return "the file is cut short before the first event, after 0 whole events"
-    return "the file is JSON but has no traceEvents: it is not a trace"
+        return TraceUnreadable("the file is cut short before the first event, after 0 whole events")
+    return NotATrace("the file is JSON but has no traceEvents: it is not a trace")
 
 
 def _bad_tail(tail: bytes, events: int) -> str:

@@ -33,13 +33,18 @@ def mended(piece: bytes) -> bytes:
 
 class Recovered(msgspec.Struct, Generic[E]):
     """What came out: `rest` is where what is not yet decided begins, `tail` where the text after the
-    closing bracket does (-1: not seen)."""
+    closing bracket does (-1: not seen). `damaged_at` and `mended_at` are where such events begin."""
 
     events: list[E]
-    damaged: int = 0
-    mended: int = 0
+    damaged_at: list[int] = []
+    mended_at: list[int] = []
     rest: int = 0
     tail: int = -1
+
+    @property
+    def damaged(self) -> int:
+        """How many events were dropped."""
+        return len(self.damaged_at)
 
 
 class Recovery(Generic[E]):
@@ -77,7 +82,7 @@ class Recovery(Generic[E]):
                     return found
                 if final and first == len(starts) - 1:
                     break
-                found.damaged += 1
+                found.damaged_at.append(starts[first])
                 after = first + 1
             first = after
         found.rest = starts[first] if first < len(starts) else len(text)
@@ -100,8 +105,10 @@ class Recovery(Generic[E]):
         places.sort()
         for mend in (False, True):
             for end, after, tail in places:
-                event = self._mend(text[start:end], found) if mend else self._decode(text[start:end])
+                event = self._mend(text[start:end]) if mend else self._decode(text[start:end])
                 if event is not None:
+                    if mend:
+                        found.mended_at.append(start)
                     found.events.append(event)
                     found.tail = tail
                     return after
@@ -112,7 +119,7 @@ class Recovery(Generic[E]):
         for match in _END.finditer(text, start):
             tail = text[match.end(1) :]
             if parse_tail(tail) is not None or not tail.strip():
-                found.damaged += 1
+                found.damaged_at.append(start)
                 found.tail = match.end(1)
                 return True
         return False
@@ -123,13 +130,11 @@ class Recovery(Generic[E]):
         except JSON_ERRORS:
             return None
 
-    def _mend(self, piece: bytes, found: Recovered[E]) -> E | None:
+    def _mend(self, piece: bytes) -> E | None:
         try:
-            event = msgspec.convert(msgspec.json.decode(mended(piece)), self._type, strict=False)
+            return msgspec.convert(msgspec.json.decode(mended(piece)), self._type, strict=False)
         except JSON_ERRORS:
             return None
-        found.mended += 1
-        return event
 
 
 def _is_cut(piece: memoryview, mend: bool) -> bool:

@@ -1,0 +1,157 @@
+"""Events into columns, batch by batch: what a batch leaves behind is a few small arrays."""
+
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynolog.analysis.argument_columns import ColumnCollector, floats, integers
+from dynolog.analysis.categories import Category, category
+from dynolog.analysis.columns import NONE, ArgumentColumn, Ids, Integers, Mask
+from dynolog.analysis.event_fields import ARGUMENTS, COMMUNICATION, Arguments, ArgumentSpec, Event, Key
+from dynolog.analysis.exact_time import exact_ns
+from dynolog.analysis.interning import Numbering
+from dynolog.analysis.load_options import LoadOptions
+from dynolog.analysis.read_report import NO_TIME, OTHER_CATEGORIES, OUTSIDE_WINDOW, PYTHON_FRAMES, ReadReport
+
+_NO_ARGUMENTS = Arguments()
+_LARGEST_US = 4e15
+_ALWAYS: tuple[Callable[[Arguments], object], ...] = (
+    operator.attrgetter("device"),
+    operator.attrgetter("stream"),
+    operator.attrgetter("correlation"),
+    operator.attrgetter("external_id"),
+)
+
+
+class Keys:
+    """The tables that rows, flows and marks share."""
+
+    def __init__(self) -> None:
+        self.names: Numbering[str] = Numbering()
+        self.raw_categories: Numbering[str] = Numbering()
+        self.processes: Numbering[Key] = Numbering()
+        self.threads: Numbering[Key] = Numbering()
+
+
+class RowBuilder:
+    """The complete events. `base_ns` is added to every time; it may become known only at the end of the file."""
+
+    def __init__(self, options: LoadOptions, report: ReadReport, keys: Keys) -> None:
+        self._options = options
+        self._report = report
+        self._keys = keys
+        self._kinds = np.zeros(0, np.uint8)
+        self._chunks: dict[str, list[NDArray[np.generic]]] = {field: [] for field in FIELDS}
+        self._collectors: dict[ArgumentSpec, ColumnCollector] = {}
+        self._count = 0
+        self.negative_durations = 0
+        self.unknown_durations = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, events: Sequence[Event], window: tuple[int | None, int | None]) -> None:
+        """Take complete events in; `window` is in the file's own times."""
+        events, raw = self._of_wanted_kinds(events)
+        begins = exact_ns([event.ts for event in events])
+        durations = self._durations(events)
+        timed = begins != NONE
+        self._report.skip(NO_TIME, int(np.count_nonzero(~timed)))
+        inside = timed.copy()
+        if window[0] is not None:
+            inside &= begins + np.maximum(durations, 0) >= window[0]
+        if window[1] is not None:
+            inside &= begins <= window[1]
+        self._report.skip(OUTSIDE_WINDOW, int(np.count_nonzero(timed & ~inside)))
+        if not inside.all():
+            events = list(itertools.compress(events, inside))
+            raw, begins, durations = raw[inside], begins[inside], durations[inside]
+        self._append(events, raw, begins, durations)
+
+    def _of_wanted_kinds(self, events: Sequence[Event]) -> tuple[Sequence[Event], Ids]:
+        raw = self._keys.raw_categories.of([event.cat for event in events], len(events))
+        for name in itertools.islice(self._keys.raw_categories, len(self._kinds), None):
+            self._kinds = np.append(self._kinds, np.uint8(category(name)))
+        wanted = np.array([self._options.wanted(kind) for kind in Category])[self._kinds[raw]]
+        if wanted.all():
+            return events, raw
+        frames = int(np.count_nonzero(self._kinds[raw[~wanted]] == Category.PYTHON_FUNCTION))
+        self._report.skip(PYTHON_FRAMES, frames)
+        self._report.skip(OTHER_CATEGORIES, int(np.count_nonzero(~wanted)) - frames)
+        return list(itertools.compress(events, wanted)), raw[wanted]
+
+    def _durations(self, events: Sequence[Event]) -> Integers:
+        us = floats([event.dur for event in events])
+        unknown = np.isnan(us) | (np.abs(us) > _LARGEST_US)
+        self.unknown_durations += int(np.count_nonzero(unknown))
+        us[unknown] = 0.0
+        self.negative_durations += int(np.count_nonzero(us < 0))
+        # Exact to the ns below 100 days: there a double still has more than three decimals of a µs.
+        return np.rint(us * 1000).astype(np.int64)
+
+    def _append(self, events: Sequence[Event], raw: Ids, begins: Integers, durations: Integers) -> None:
+        count = len(events)
+        if not count:
+            return
+        kinds = self._kinds[raw]
+        arguments = [event.args or _NO_ARGUMENTS for event in events]
+        columns: dict[str, NDArray[np.generic]] = {
+            "begin_ns": begins,
+            "duration_ns": durations,
+            "category": kinds,
+            "raw_category": raw,
+            "name": self._keys.names.of([event.name for event in events], count),
+            "process": self._keys.processes.of([event.pid for event in events], count),
+            "thread": self._keys.threads.of([event.tid for event in events], count),
+        }
+        for field, get in zip(FIELDS[-4:], _ALWAYS, strict=True):
+            columns[field] = integers(list(map(get, arguments)))
+        for field, column in columns.items():
+            self._chunks[field].append(column)
+        if self._options.arguments:
+            for kind in Category:
+                if specs := ARGUMENTS.get(kind):
+                    self._collect(specs, kinds == kind, arguments)
+            named = np.fromiter((entry.collective is not None for entry in arguments), np.bool_, count)
+            self._collect(COMMUNICATION, named, arguments)
+        self._count += count
+
+    def _collect(self, specs: Sequence[ArgumentSpec], mask: Mask, arguments: Sequence[Arguments]) -> None:
+        rows = np.flatnonzero(mask)
+        if not len(rows):
+            return
+        chosen = list(itertools.compress(arguments, mask))
+        for spec in specs:
+            if spec not in self._collectors:
+                self._collectors[spec] = ColumnCollector(spec)
+            self._collectors[spec].add(rows + self._count, chosen)
+
+    def take(self, field: str) -> NDArray[np.generic]:
+        """One column whole; its pieces are given up, so that memory holds only one column twice."""
+        chunks = self._chunks.pop(field)
+        return np.concatenate(chunks) if chunks else np.zeros(0, FIELD_TYPES[field])
+
+    def take_arguments(self) -> dict[str, ArgumentColumn]:
+        """The columns of arguments that some event has."""
+        found = {spec.field: collector.column() for spec, collector in self._collectors.items()}
+        self._collectors = {}
+        return {field: column for field, column in found.items() if column is not None}
+
+
+FIELD_TYPES: dict[str, type[np.generic]] = {
+    "begin_ns": np.int64,
+    "duration_ns": np.int64,
+    "category": np.uint8,
+    "raw_category": np.int32,
+    "name": np.int32,
+    "process": np.int32,
+    "thread": np.int32,
+    "device": np.int64,
+    "stream": np.int64,
+    "correlation": np.int64,
+    "external_id": np.int64,
+}
+FIELDS = tuple(FIELD_TYPES)

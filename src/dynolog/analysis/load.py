@@ -1,0 +1,166 @@
+"""Loading a trace file into columns, in one pass and bounded memory."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from dynolog.analysis.base_time import find_base_ns
+from dynolog.analysis.column_builder import FIELDS, Keys, RowBuilder
+from dynolog.analysis.columns import TraceColumns
+from dynolog.analysis.event_fields import Event, RawEvent
+from dynolog.analysis.event_reader import CutText, EventReader, arguments_of
+from dynolog.analysis.load_options import LoadOptions
+from dynolog.analysis.mark_builder import CounterBuilder, FlowBuilder, MarkBuilder, key
+from dynolog.analysis.pairs import Pairs
+from dynolog.analysis.problems import problems
+from dynolog.analysis.read_report import UNPAIRED, ReadReport
+from dynolog.analysis.trace_head import trace_head
+from dynolog.profiling.trace_bytes import BLOCK_BYTES, NotATrace, TraceText, TraceUnreadable
+
+__all__ = ["LoadOptions", "load"]
+
+Progress = Callable[[int], None]
+_FLOWS = frozenset("stf")
+_MARKS = frozenset("iIRn")
+
+
+def load(path: str, options: LoadOptions | None = None, progress: Progress | None = None) -> TraceColumns:
+    """Read a trace, whatever its state: cut, damaged, compressed or not, by its bytes and not its name.
+
+    `progress` is told the bytes of the file read so far. What was skipped, repaired or lost is in the `report`. Raises NotATrace
+    for a file that is something else or empty, and OSError.
+    """
+    options = options or LoadOptions()
+    report = ReadReport(path=path, file_bytes=os.stat(path).st_size)
+    started_s = time.monotonic()
+    window = _window(path, options)
+    with open(path, "rb", buffering=0) as file:
+        text = TraceText(_reading(partial(file.read, BLOCK_BYTES), progress))
+        cut = CutText(text)
+        reader = EventReader(cut)
+        loading = _Loading(options, report, window)
+        try:
+            for batch in reader:
+                loading.add(batch)
+        except NotATrace:
+            raise
+        except TraceUnreadable as error:
+            report.truncated = error.reason
+    report.truncated = cut.cut or report.truncated
+    report.text_bytes, report.compressed = cut.size_bytes, text.compressed
+    report.damaged, report.mended = reader.damaged, reader.mended
+    report.problems = problems(path, reader)
+    if reader.metadata_damaged:
+        report.warnings.append("what stands before the events is damaged and was not read")
+    trace = loading.finish(reader.metadata)
+    report.seconds = time.monotonic() - started_s
+    return trace
+
+
+def _reading(read: Callable[[], bytes], progress: Progress | None) -> Callable[[], bytes]:
+    if progress is None:
+        return read
+    total = 0
+
+    def counted() -> bytes:
+        nonlocal total
+        block = read()
+        total += len(block)
+        progress(total)
+        return block
+
+    return counted
+
+
+def _window(path: str, options: LoadOptions) -> tuple[int | None, int | None]:
+    """The window in the file's own times. Its base often stands behind the events, so it is looked up before."""
+    if options.from_ns is None and options.to_ns is None:
+        return None, None
+    base_ns = find_base_ns(path)
+    return tuple(None if at is None else at - base_ns for at in (options.from_ns, options.to_ns))  # type: ignore[return-value]
+
+
+class _Loading:
+    """Sorts the events of a file by phase and hands them to what collects them."""
+
+    def __init__(self, options: LoadOptions, report: ReadReport, window: tuple[int | None, int | None]) -> None:
+        self._options = options
+        self._report = report
+        self._window = window
+        self._keys = Keys()
+        self._rows = RowBuilder(options, report, self._keys)
+        self._flows = FlowBuilder(report, self._keys)
+        self._marks = MarkBuilder(report, self._keys)
+        self._counters = CounterBuilder(report)
+        self._pairs = Pairs()
+
+    def add(self, batch: Sequence[Event | RawEvent]) -> None:
+        """Take a batch."""
+        self._report.events += len(batch)
+        phases: dict[str, list[Event]] = {}
+        for event in batch:
+            if isinstance(event, RawEvent):
+                if event.ph == "C" and self._options.counters:
+                    self._counters.add([event])
+                typed = _typed(event)
+            else:
+                typed = event
+            try:
+                phases[event.ph].append(typed)
+            except KeyError:
+                phases[event.ph] = [typed]
+        for phase, events in phases.items():
+            self._report.phases[phase] = self._report.phases.get(phase, 0) + len(events)
+            self._add_phase(phase, events)
+
+    def _add_phase(self, phase: str, events: list[Event]) -> None:
+        if phase == "X":
+            self._rows.add(events, self._window)
+        elif phase in _FLOWS:
+            if self._options.flows:
+                self._flows.add(events)
+        elif phase in _MARKS:
+            self._marks.add_marks(events)
+        elif phase == "M":
+            self._marks.add_names(events)
+        elif phase in ("B", "E"):
+            self._rows.add(self._pairs.add(events), self._window)
+        elif phase != "C":
+            self._report.skip(f"phase {phase!r}", len(events))
+
+    def finish(self, members: dict[str, object]) -> TraceColumns:
+        """The columns, with the base added."""
+        head = trace_head(members)
+        report = self._report
+        report.skip(UNPAIRED, self._pairs.left)
+        report.kept = len(self._rows)
+        if self._rows.negative_durations:
+            report.warnings.append(f"{self._rows.negative_durations:,} events have a negative duration")
+        if self._rows.unknown_durations:
+            report.warnings.append(f"{self._rows.unknown_durations:,} events have no usable duration; it is taken as 0")
+        columns = {field: self._rows.take(field) for field in FIELDS}
+        columns["begin_ns"] = np.add(columns["begin_ns"], head.base_ns, out=columns["begin_ns"])
+        return TraceColumns(
+            **columns,  # type: ignore[arg-type]
+            arguments=self._rows.take_arguments(),
+            names=list(self._keys.names),
+            raw_categories=list(self._keys.raw_categories),
+            processes=[key(process) for process in self._keys.processes],
+            threads=[key(thread) for thread in self._keys.threads],
+            flows=self._flows.finish(head.base_ns),
+            counters=self._counters.finish(head.base_ns),
+            instants=self._marks.finish(head.base_ns),
+            process_names=self._marks.process_names,
+            thread_names=self._marks.thread_names,
+            head=head,
+            report=report,
+        )
+
+
+def _typed(event: RawEvent) -> Event:
+    return Event(
+        event.ph, event.cat, event.name, event.pid, event.tid, event.ts, event.dur, event.id, arguments_of(event.args)
+    )
