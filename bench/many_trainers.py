@@ -32,19 +32,20 @@ def private_bytes(pid: int) -> int:
         return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_"))
 
 
-def registered(port: int) -> int:
+def registered(port: int) -> list[dict[str, object]]:
     trainers = call(port, {"fn": "listProcesses"})["trainers"]
     assert isinstance(trainers, list)
-    return len(trainers)
+    return trainers
 
 
 def settle(port: int, count: int) -> None:
+    """Until so many are registered and the details of each were read."""
     deadline = time.monotonic() + 60
-    while registered(port) != count:
+    while len(found := registered(port)) != count or not all(trainer.get("start_time_ticks") for trainer in found):
         if time.monotonic() > deadline:
-            sys.exit(f"{registered(port)} registered, not {count}")
-        time.sleep(0.2)
-    time.sleep(2)  # details of the last ones are still being read
+            sys.exit(f"{len(found)} registered, not {count}, or their details are not read")
+        time.sleep(0.5)
+    time.sleep(1)
 
 
 def main() -> None:

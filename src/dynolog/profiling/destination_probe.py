@@ -1,9 +1,10 @@
 """Run by itself, never imported by the daemon: whether trainers may write where they are asked to.
 
-`python -I -S destination_probe.py make|look` reads on its standard input, marshalled, a list of (index, host_pid, uid, gid, path), and
-writes a line `index<TAB>sentence` for each, the sentence empty when nothing stands against it. A process of its own, started by exec,
+`python -I -S destination_probe.py make|look` reads on its standard input, marshalled, a list of (index, host_pid, uid, gid, view, path),
+and writes a line `index<TAB>sentence` for each, the sentence empty when nothing stands against it. A process of its own, started by exec,
 because it takes the trainer's root, groups and uid, which a thread cannot, and because a fork of the daemon with its threads would be no
-safe place to run anything. Groups of trainers with the same rights and directory get one fork each here, where there are no threads.
+safe place to run anything. Groups of trainers with the same rights and directory get one fork each here, where there are no threads; one
+process, whose rights are read now, speaks for all of its group.
 """
 
 import errno
@@ -15,7 +16,8 @@ import sys
 # A trace of a few seconds fits; with less the file would be torn.
 MIN_FREE_BYTES = 16 << 20
 
-Item = tuple[int, int, int, int, str]
+# `view`: equal texts of one user stand for equal roots, mounts and groups (sources.process_view); "" is not known.
+Item = tuple[int, int, int, int, str, str]
 
 
 class Refused(Exception):  # noqa: N818 - an answer, and this script imports nothing of ours
@@ -49,6 +51,17 @@ def become(host_pid: int, uid: int, gid: int, groups: list[int]) -> bool:
         # Not root: our own processes that see the same files can still be spoken for.
         return os.geteuid() == uid != 0 and root_of(host_pid) == root_of(os.getpid())
     return True
+
+
+def become_one_of(items: list[Item], groups: list[int]) -> bool:
+    """Take the rights of the first process that is still there: all of them have the same."""
+    for _, host_pid, uid, gid, *_ in items[:-1]:
+        try:
+            return become(host_pid, uid, gid, groups)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    _, host_pid, uid, gid, *_ = items[-1]
+    return become(host_pid, uid, gid, groups)
 
 
 def check_directory(directory: str, make_missing: bool) -> None:
@@ -139,8 +152,8 @@ def answer(answers: list[tuple[int, str]]) -> None:
 
 def check_group(items: list[Item], groups: list[int], make_missing: bool) -> None:
     """All files of one directory and user, as that user."""
-    _, host_pid, uid, gid, path = items[0]
-    spoken_for = become(host_pid, uid, gid, groups)
+    path = items[0][-1]
+    spoken_for = become_one_of(items, groups)
     verdict = ""
     if spoken_for:
         try:
@@ -148,7 +161,7 @@ def check_group(items: list[Item], groups: list[int], make_missing: bool) -> Non
         except Refused as refused:
             verdict = str(refused)
     answers = []
-    for index, *_, file in items:
+    for index, _, uid, *_, file in items:
         sentence = verdict
         if spoken_for and not sentence:
             try:
@@ -160,18 +173,20 @@ def check_group(items: list[Item], groups: list[int], make_missing: bool) -> Non
 
 
 def grouped(items: list[Item]) -> dict[tuple[object, ...], tuple[list[Item], list[int]]]:
-    """Items by what decides the answer. A process that has just gone gets none here: others notice that."""
+    """Items by what decides the answer, the process first whose rights were read. One that has just gone gets no verdict: others notice."""
     by_rights: dict[tuple[object, ...], tuple[list[Item], list[int]]] = {}
-    known: dict[int, tuple[tuple[object, ...], list[int]]] = {}
+    known: dict[object, tuple[tuple[object, ...], list[int]]] = {}
     for item in items:
-        index, host_pid, uid, gid, path = item
+        index, host_pid, uid, gid, view, path = item
+        # Reading the rights of each of thousands takes longer than all the rest.
+        alike = (uid, gid, view) if view else host_pid
         try:
-            if host_pid not in known:
-                known[host_pid] = root_of(host_pid), groups_of(host_pid)
+            if alike not in known:
+                known[alike] = root_of(host_pid), groups_of(host_pid)
         except OSError:
             answer([(index, "")])
             continue
-        root, groups = known[host_pid]
+        root, groups = known[alike]
         key = (root, uid, gid, tuple(groups), os.path.dirname(path))
         by_rights.setdefault(key, ([], groups))[0].append(item)
     return by_rights

@@ -16,7 +16,8 @@ class Destination(msgspec.Struct, frozen=True):
     """A trainer and the final path of its trace, as it sees it.
 
     `uid` and `gid` are the daemon host's. `trace_dir` is KINETO_ONDEMAND_TRACE_DIR of its environment, "" when not set. `host_pid` 0 means
-    that the process cannot be found from here: then only the text of the path is judged.
+    that the process cannot be found from here: then only the text of the path is judged. `view` (sources.process_view) was read when the
+    trainer registered: one trainer is asked for all of a user with the same view; "" asks for itself.
     """
 
     host_pid: int
@@ -25,6 +26,7 @@ class Destination(msgspec.Struct, frozen=True):
     gid: int
     trace_dir: str
     path: str
+    view: str = ""
 
 
 async def check_destinations(
@@ -39,7 +41,7 @@ async def check_destinations(
     """
     verdicts = [_outside_trace_dir(destination) for destination in destinations]
     items = [
-        (index, destination.host_pid, destination.uid, destination.gid, destination.path)
+        (index, destination.host_pid, destination.uid, destination.gid, destination.view, destination.path)
         for index, destination in enumerate(destinations)
         if not verdicts[index] and destination.host_pid > 0
     ]
@@ -68,7 +70,7 @@ def _outside_trace_dir(destination: Destination) -> str:
 
 
 async def _probe(
-    items: list[tuple[int, int, int, int, str]], deadline_s: float, missing: str
+    items: list[tuple[int, int, int, int, str, str]], deadline_s: float, missing: str
 ) -> tuple[dict[int, str], bool]:
     """Answers by index, and whether some were still outstanding at the deadline. No answer at all makes no claim."""
     import marshal  # noqa: PLC0415 - read by a script without our libraries

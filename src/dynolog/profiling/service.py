@@ -188,6 +188,7 @@ class TraceService:
                     gid=trainer.gid,
                     trace_dir=trainer.details.trace_dir if trainer.details else "",
                     path=paths[trainer.serial],
+                    view=trainer.details.file_view if trainer.details else "",
                 )
                 for trainer in found.chosen
             ],

@@ -43,6 +43,7 @@ class TrainerDetails(msgspec.Struct, frozen=True, kw_only=True):
     local_rank: int | None
     world_size: int | None
     trace_dir: str
+    file_view: str
     has_kineto_config: bool
     holds_gpu: bool
     runs_launcher: bool
@@ -89,6 +90,7 @@ def details_of(facts: ProcessFacts) -> TrainerDetails:
         local_rank=_number(environment, "LOCAL_RANK", "SLURM_LOCALID"),
         world_size=_number(environment, "WORLD_SIZE", "SLURM_NTASKS"),
         trace_dir=sys.intern(environment.get("KINETO_ONDEMAND_TRACE_DIR", "")),
+        file_view=sys.intern(facts.file_view),
         has_kineto_config="KINETO_CONFIG" in environment,
         holds_gpu=facts.holds_gpu,
         runs_launcher=script in _LAUNCHER_SCRIPTS,

@@ -10,6 +10,7 @@ import re
 import msgspec
 
 from dynolog.sources.host_files import HostFiles
+from dynolog.sources.process_view import file_view
 from dynolog.sources.open_files import open_links
 
 # The only variables that are ever kept (the rest of an environment is full of secrets).
@@ -108,6 +109,7 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
     environment_is_known: bool = False
     uid: int = -1
+    file_view: str = ""
     holds_gpu: bool = False
 
     @property
@@ -144,6 +146,7 @@ class ProcessReader:
             environment=parse_environment(environment),
             environment_is_known=bool(environment),
             uid=self._uid(pid),
+            file_view=file_view(self._host, pid),
             holds_gpu=self.holds_gpu(pid),
         )
 

@@ -14,6 +14,8 @@ import pytest
 
 from dynolog.profiling import destinations
 from dynolog.profiling.destinations import Destination, check_destinations
+from dynolog.sources.host_files import HostFiles
+from dynolog.sources.process_view import file_view
 from fakes.processes import process_with
 
 USER = 54321
@@ -28,8 +30,8 @@ def own(path: object, trace_dir: str = "") -> Destination:
     return Destination(os.getpid(), 7, os.geteuid(), os.getegid(), trace_dir, str(path))
 
 
-def other(pid: int, path: object, uid: int = USER) -> Destination:
-    return Destination(pid, 7, uid, uid, "", str(path))
+def other(pid: int, path: object, uid: int = USER, view: str = "") -> Destination:
+    return Destination(pid, 7, uid, uid, "", str(path), view)
 
 
 @pytest.fixture
@@ -151,6 +153,48 @@ def test_rights_are_those_of_the_trainer(open_tmp: Path) -> None:
 
 @pytest.mark.root
 @needs_root
+def test_one_speaks_for_all_of_a_user_with_the_same_view_and_for_no_other_user(open_tmp: Path) -> None:
+    """The directory is open to group 777 only: what is found out for one of its members holds for those alike, by their own rights."""
+    shared = open_tmp / "shared"
+    shared.mkdir()
+    os.chown(shared, 0, 777)
+    shared.chmod(0o770)
+    host = HostFiles()
+    with (
+        process_with(uid=USER, groups="777") as member,
+        process_with(uid=USER, groups="777") as second,
+        process_with(uid=USER, groups="778") as outsider,
+        process_with(uid=USER + 1, groups="778") as stranger,
+    ):
+        views = {pid: file_view(host, pid) for pid in (member, second, outsider, stranger)}
+        asked = [
+            other(member, shared / "a.json", view=views[member]),
+            other(outsider, shared / "b.json", view=views[outsider]),
+            other(second, shared / "new" / "c.json", view=views[second]),
+            # A view is a text: a user's own must not be enough to be taken for another.
+            other(stranger, shared / "d.json", uid=USER + 1, view=views[member]),
+        ]
+        said = ask(*asked)
+    assert (said[0], said[2]) == ("", "")
+    assert "permission denied" in said[1]
+    assert "permission denied" in said[3]
+    made = (shared / "new").stat()
+    assert (made.st_uid, made.st_gid) == (USER, USER)
+
+
+def test_the_next_speaks_when_the_first_of_those_alike_has_gone(tmp_path: Path) -> None:
+    """Its rights are read from the first that is still there."""
+    (tmp_path / "file").touch()
+    view = file_view(HostFiles(), os.getpid())
+    gone = Destination(2**22 + 1, 7, os.geteuid(), os.getegid(), "", str(tmp_path / "file" / "t.json"), view)
+    here = Destination(os.getpid(), 7, os.geteuid(), os.getegid(), "", str(tmp_path / "file" / "t.json"), view)
+    said = ask(gone, here)
+    assert said[0] == ""
+    assert "is not a directory" in said[1]
+
+
+@pytest.mark.root
+@needs_root
 def test_a_file_of_another_user_is_not_overwritten(open_tmp: Path) -> None:
     open_tmp.chmod(0o1777)
     (open_tmp / "t.json").write_text("")
@@ -203,8 +247,8 @@ def test_a_daemon_that_is_not_root_speaks_for_its_own_user_only(open_tmp: Path) 
     shutil.copy(destinations._PROBE, open_tmp / "probe.py")
     with process_with(uid=USER) as same, process_with(uid=USER + 1) as another:
         items = [
-            (0, same, USER, USER, f"{open_tmp}/closed/t.json"),
-            (1, another, USER + 1, USER + 1, f"{open_tmp}/closed/t.json"),
+            (0, same, USER, USER, "", f"{open_tmp}/closed/t.json"),
+            (1, another, USER + 1, USER + 1, "", f"{open_tmp}/closed/t.json"),
         ]
         code = (
             f"import io, marshal, os, sys; os.setresgid(*[{USER}] * 3); os.setresuid(*[{USER}] * 3)\n"

@@ -5,6 +5,7 @@ import os
 import time
 from typing import Any
 
+import msgspec
 import pytest
 
 from dynolog.model.capture import CaptureState
@@ -96,13 +97,14 @@ def test_a_trainer_that_ends_during_the_check_is_said_to_be_gone(service: FakeSe
 
 def test_a_path_that_cannot_work_is_refused_for_that_trainer_only(service: FakeService) -> None:
     service.trainer(facts(10, KINETO_ONDEMAND_TRACE_DIR="/traces"), uid=1000)
-    service.trainer(facts(11))
+    service.trainer(msgspec.structs.replace(facts(11), file_view="mnt:[1] 24 /"))
     service.refusals[10] = "outside /traces"
     outcome = service.ask()
     assert outcome.triggered == (11,)
     assert [(entry.code, entry.error) for entry in outcome.not_traced] == [("path", "outside /traces")]
     assert service.destinations[0].trace_dir == "/traces"
     assert service.destinations[0].uid == 1000
+    assert [destination.view for destination in service.destinations] == ["", "mnt:[1] 24 /"]
 
 
 def test_a_config_that_cannot_work_is_refused_at_once(service: FakeService) -> None:
