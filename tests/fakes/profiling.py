@@ -11,6 +11,7 @@ from dynolog.ipc.handler import Sender
 from dynolog.ipc.wire import ConfigRequest, ContextMessage
 from dynolog.model.capture import TraceFile
 from dynolog.model.errors import SourceUnavailable
+from dynolog.model.held_gpu import HeldGpu
 from dynolog.model.trace_request import Caller, TraceOutcome, TraceRequest, Transport
 from dynolog.model.trainer import Peer
 from dynolog.profiling.capture_desk import CaptureDesk
@@ -149,17 +150,20 @@ def facts(
     start: int = 7,
     namespace: int = 1,
     gpu: bool = False,
+    gpus: tuple[str, ...] = (),
+    cpu_s: float = 0.0,
     **environment: str | int,
 ) -> ProcessFacts:
     """A process `pid` here, `inner` inside namespaces; each ancestor is a pid here and its pids inside."""
     return ProcessFacts(
-        stat=ProcessStat(pid, name, ancestors[0][0] if ancestors else 1, start),
+        stat=ProcessStat(pid, name, ancestors[0][0] if ancestors else 1, start, int(cpu_s * os.sysconf("SC_CLK_TCK"))),
         namespace_pids=(pid, *inner),
         ancestors=tuple(Ancestor(chain[0], chain) for chain in ancestors),
         pid_namespace=namespace,
         arguments=tuple(command.split()),
         environment={key: str(value) for key, value in environment.items()},
-        holds_gpu=gpu,
+        holds_gpu=gpu or bool(gpus),
+        gpus=tuple(HeldGpu(device=device) for device in gpus),
     )
 
 

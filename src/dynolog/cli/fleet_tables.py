@@ -151,7 +151,7 @@ def ps(arguments: Invocation, fleet: Fleet) -> int:
     trainers = [(name, trainer) for name, reply in found.given() for trainer in reply.trainers]
     trainers.sort(key=lambda pair: (pair[1].job, pair[1].rank is None, pair[1].rank or 0))
     rows = [(name, *trainer_row(trainer, users)) for name, trainer in trainers]
-    code = _print(arguments, found, TRAINER_HEADER, rows, right=(0, 1, 3, 5, 6, 7))
+    code = _print(arguments, found, TRAINER_HEADER, rows, right=(0, 1, 3, 6, 7, 8))
     if not trainers and not arguments.json:
         print("No trainer" + (f" of job {job}" if job else "") + " is registered on the hosts that answered.")
     return code or (DONE if trainers else FAILED)

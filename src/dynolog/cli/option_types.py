@@ -4,6 +4,7 @@ import argparse
 import re
 
 _JOB = re.compile(r"\d[0-9A-Za-z_.+,%\[\]-]*")
+_GPU = re.compile(r"\d{1,4}(/gi\d{1,4})?|renderD\d{1,4}|[0-9A-Za-z-]{8,64}")
 _MAX_UINT64 = 2**64 - 1
 
 # To a daemon that knows numbers only, a text job id must match nobody rather than another job: ids are never negative.
@@ -98,6 +99,14 @@ def required_share(text: str) -> float:
 def names(text: str) -> list[str]:
     """Comma list of process names."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def gpus(text: str) -> list[str]:
+    """Comma list of GPUs: numbers (`0`), MIG instances (`0/gi1`), uuids or at least their first 8 characters."""
+    chosen = names(text)
+    if not chosen or not all(_GPU.fullmatch(name) for name in chosen):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of GPUs such as 0,3 or 0/gi1 or GPU-8f6e0c1d")
+    return [str(int(name)) if _is_number(name) else name for name in chosen]
 
 
 def _is_number(text: str) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from dynolog.cli.exit_codes import USAGE, CommandError
 from dynolog.cli.option_types import (
     NO_JOB_NUMBER,
+    gpus,
     job,
     names,
     not_negative,
@@ -48,6 +49,14 @@ def _add_targets(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--ranks", "--only-ranks", type=ranks, default=[], metavar="RANK,...", help="only these ranks: 0,8-15"
+    )
+    group.add_argument(
+        "--gpu",
+        type=gpus,
+        action="extend",
+        default=[],
+        metavar="GPU,...",
+        help="only processes that hold one of these GPUs: number, 0/gi1 (MIG) or uuid",
     )
     group.add_argument(
         "--include-launchers", action="store_true", help="trace torchrun and the like too: their traces are empty"
@@ -149,6 +158,7 @@ def trace_command(arguments: argparse.Namespace) -> TraceCommand:
         ranks=arguments.ranks,
         include_launchers=arguments.include_launchers,
         dry_run=arguments.dry_run,
+        gpus=arguments.gpu,
     )
     return TraceCommand(request=request, config=config, only_ours=_only_ours(arguments))
 
@@ -176,6 +186,7 @@ def _only_ours(arguments: argparse.Namespace) -> str:
         "--dry-run": arguments.dry_run,
         "--name": arguments.name,
         "--ranks": arguments.ranks,
+        "--gpu": arguments.gpu,
         "--job-id with an array task": arguments.job_id[0] == NO_JOB_NUMBER,
     }
     return next((option for option, given in chosen.items() if given), "")

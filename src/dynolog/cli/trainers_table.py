@@ -1,12 +1,12 @@
 """Trainers as a table, and what to say when there is none."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dynolog.cli.quantities import duration
 from dynolog.cli.table import table
 from dynolog.model.trainer import TrainerInfo
 
-TRAINER_HEADER = ("PID", "HOST PID", "JOB", "RANK", "STATE", "AGE", "LAST POLL", "EVERY", "USER", "COMMAND")
+TRAINER_HEADER = ("PID", "HOST PID", "JOB", "RANK", "GPU", "STATE", "AGE", "LAST POLL", "EVERY", "USER", "COMMAND")
 
 
 def trainers_table(trainers: Iterable[TrainerInfo], columns: int | None) -> str:
@@ -14,7 +14,7 @@ def trainers_table(trainers: Iterable[TrainerInfo], columns: int | None) -> str:
     users: dict[int, str] = {}
     ordered = sorted(trainers, key=lambda trainer: (trainer.job, trainer.rank or 0, trainer.host_pid, trainer.pid))
     return table(
-        TRAINER_HEADER, (trainer_row(one, users) for one in ordered), right=(0, 1, 3, 5, 6, 7), columns=columns
+        TRAINER_HEADER, (trainer_row(one, users) for one in ordered), right=(0, 1, 3, 6, 7, 8), columns=columns
     )
 
 
@@ -25,6 +25,7 @@ def trainer_row(trainer: TrainerInfo, users: dict[int, str]) -> tuple[str, ...]:
         "unverified" if trainer.unverified or not trainer.host_pid else str(trainer.host_pid),
         trainer.job or (str(trainer.job_id) if trainer.job_id else "-"),
         _rank(trainer),
+        _gpus(trainer.gpus),
         trainer.state,
         duration(trainer.age_s),
         duration(trainer.last_poll_age_s),
@@ -38,6 +39,16 @@ def _rank(trainer: TrainerInfo) -> str:
     if trainer.rank is None:
         return "-"
     return str(trainer.rank) if trainer.world_size is None else f"{trainer.rank}/{trainer.world_size}"
+
+
+def _gpus(held: Sequence[str]) -> str:
+    """`0`, `0,3`, and `0-7` for more than two in a row."""
+    if not held:
+        return "-"
+    numbers = [int(gpu) for gpu in held if gpu.isdecimal()]
+    if len(numbers) == len(held) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return f"{numbers[0]}-{numbers[-1]}"
+    return ",".join(held)
 
 
 def _user(uid: int, users: dict[int, str]) -> str:

@@ -140,6 +140,7 @@ def requests_of(
                 log_files={candidate.key: candidate.log_file for candidate in chosen},
                 names=[],
                 ranks=[],
+                gpus=[],
             )
         requests[survey.target.name] = request
     return requests

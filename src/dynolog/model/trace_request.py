@@ -38,7 +38,8 @@ class TraceRequest(msgspec.Struct, frozen=True, kw_only=True):
     `config` is libkineto's KEY=VALUE text. `pids` [] or [0] means every process of the job. `job` (text: `90210`,
     `90210_2`, `90210.0`) when given wins over `job_id`. `process_limit` 0 means all. `names` match the process name,
     `ranks` its rank. With `dry_run` nothing is triggered. `log_files` has another ACTIVITIES_LOG_FILE for some processes, by host pid
-    (by what the process says of itself where that is not known): names with ranks, which a config for many cannot hold.
+    (by what the process says of itself where that is not known): names with ranks, which a config for many cannot hold. `gpus` means
+    only processes that hold one of these: `0`, `0/gi1`, or a uuid.
     """
 
     config: str
@@ -51,6 +52,7 @@ class TraceRequest(msgspec.Struct, frozen=True, kw_only=True):
     include_launchers: bool = False
     dry_run: bool = False
     log_files: Mapping[int, str] = {}
+    gpus: tuple[str, ...] = ()
 
 
 class NotTraced(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +69,7 @@ class TraceOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     `matched` and `triggered` hold pids as the trainers see themselves (libkineto puts those into file names).
     `no_match_code`/`no_match_reason` are set exactly when nothing matched: `ipc_off`, `no_trainer_registered`,
-    `job_not_found`, `pid_not_registered`, `pid_dead`, `forbidden`, `no_name_or_rank`,
+    `job_not_found`, `pid_not_registered`, `pid_dead`, `forbidden`, `no_name_or_rank`, `no_gpu`,
     `ambiguous`. A dry run differs from a real one only in that nothing is armed and `request_id` is "": `triggered` says what would be.
     """
 

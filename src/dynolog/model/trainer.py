@@ -29,7 +29,8 @@ class TrainerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     `pid` is what the process itself says (its own namespace; libkineto puts it into file names), `host_pid` what the
     kernel says (0: unverified). Ages and intervals in seconds; `uid` of the process; `job` the text form of its job
-    (`90210_2`), `job_id` the number on the wire. Rank fields come from its environment and are None when not there.
+    (`90210_2`), `job_id` the number on the wire. Rank fields come from its environment and are None when not there. `gpus` are the
+    devices it holds: `0`, and `0/gi1` for a MIG instance.
     """
 
     pid: int
@@ -53,3 +54,4 @@ class TrainerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     launcher: bool = False
     unverified: bool = False
     capture: str = ""
+    gpus: tuple[str, ...] = ()

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from dynolog.model.trace_request import NotTraced, TraceRequest
+from dynolog.profiling.gpu_holdings import GpuHoldings
 from dynolog.profiling.job import JobSelector
+from dynolog.profiling.roles import Roles, roles_of
 from dynolog.profiling.trainer import Trainer
 
 _INIT = 1
@@ -14,7 +16,8 @@ _INIT = 1
 class Selection(msgspec.Struct):
     """The outcome of matching. `matched` are meant by the request, `chosen` are to be traced, `left_out` says why each other is not.
 
-    `in_job` and `by_pid` count what was left after those filters, for explaining an empty match; `busy` counts busy ones.
+    `in_job`, `by_pid` and `by_name` count what was left after those filters, for explaining an empty match; `busy` counts busy ones.
+    `guessed` are left out as launchers only because they started others: a new look may show that they work.
     """
 
     matched: list[Trainer] = []
@@ -22,9 +25,11 @@ class Selection(msgspec.Struct):
     left_out: list[NotTraced] = []
     in_job: int = 0
     by_pid: int = 0
+    by_name: int = 0
     forbidden: int = 0
     ambiguous: int = 0
     busy: int = 0
+    guessed: list[Trainer] = []
 
     def leave_out(self, trainer: Trainer, code: str, error: str) -> None:
         """Say why a matched trainer is not traced."""
@@ -37,6 +42,8 @@ def select(
     job: JobSelector,
     may_trace: Callable[[Trainer], bool],
     describe_busy: Callable[[Trainer], str | None],
+    *,
+    gpus: GpuHoldings,
 ) -> Selection:
     """Match `request` on all trainers. `describe_busy` says what a trainer is busy with, None when it can take a config."""
     found = Selection()
@@ -46,6 +53,8 @@ def select(
     meant = _by_pids(in_job, request.pids, found)
     found.by_pid = len(meant)
     meant = [trainer for trainer in meant if _fits_name_and_rank(trainer, request)]
+    found.by_name = len(meant)
+    meant = [trainer for trainer in meant if _holds_one_of(trainer, request, gpus)]
     allowed = []
     for trainer in meant:
         if may_trace(trainer):
@@ -57,9 +66,9 @@ def select(
                 trainer, "forbidden", f"it belongs to uid {trainer.uid}: only that user, root or a token may trace it"
             )
     found.matched = allowed
-    found.chosen = _within_limit(
-        _free(_workers(allowed, request, found), describe_busy, found), request.process_limit, found
-    )
+    roles = roles_of(allowed, gpus.strength)
+    free = _free(_workers(allowed, request, roles, found), describe_busy, found)
+    found.chosen = _within_limit(free, request.process_limit, lambda one: _preference(one, roles, gpus), found)
     return found
 
 
@@ -156,46 +165,27 @@ def _fits_name_and_rank(trainer: Trainer, request: TraceRequest) -> bool:
     return not request.ranks or bool(details and details.rank in request.ranks)
 
 
+def _holds_one_of(trainer: Trainer, request: TraceRequest, gpus: GpuHoldings) -> bool:
+    return not request.gpus or any(gpu.answers_to(name) for gpu in gpus.of(trainer) for name in request.gpus)
+
+
 # --- launchers, busy ones, the limit -------------------------------------------------------------------------------------
 
 
-def launchers_among(trainers: Sequence[Trainer]) -> set[int]:
-    """Serials of those that only start others: a torchrun, or an ancestor of another one here.
-
-    An ancestor that itself works is none: it alone holds a GPU, or the other one is a helper that inherited its rank.
-    """
-    by_host_pid = {trainer.host_pid: trainer for trainer in trainers if trainer.verified}
-    found = {trainer.serial for trainer in trainers if trainer.details and trainer.details.runs_launcher}
-    for trainer in trainers:
-        details = trainer.details
-        if details is None:
-            continue
-        for pid in details.host_ancestors:
-            ancestor = by_host_pid.get(pid)
-            if ancestor is None:
-                continue
-            above = ancestor.details
-            works = above is not None and (
-                (above.holds_gpu and not details.holds_gpu) or (above.rank is not None and above.rank == details.rank)
-            )
-            if not works:
-                found.add(ancestor.serial)
-    return found
-
-
-def _workers(trainers: list[Trainer], request: TraceRequest, found: Selection) -> list[Trainer]:
+def _workers(trainers: list[Trainer], request: TraceRequest, roles: Roles, found: Selection) -> list[Trainer]:
     if request.include_launchers:
         return trainers
     named = wanted_pids(request.pids)
-    launchers = launchers_among(trainers)
     workers = []
     for trainer in trainers:
-        if trainer.serial in launchers and trainer.host_pid not in named and trainer.pid not in named:
+        if trainer.serial in roles.launchers and trainer.host_pid not in named and trainer.pid not in named:
             found.leave_out(
                 trainer,
                 "launcher",
                 "it only starts others, and its trace would be empty: name it in --pids to trace it all the same",
             )
+            if trainer.serial in roles.guessed:
+                found.guessed.append(trainer)
         else:
             workers.append(trainer)
     return workers
@@ -213,11 +203,12 @@ def _free(trainers: list[Trainer], describe_busy: Callable[[Trainer], str | None
     return free
 
 
-def _within_limit(trainers: list[Trainer], limit: int, found: Selection) -> list[Trainer]:
+def _within_limit(
+    trainers: list[Trainer], limit: int, preference: Callable[[Trainer], tuple[int, ...]], found: Selection
+) -> list[Trainer]:
     if limit <= 0 or len(trainers) <= limit:
         return trainers
-    ancestors = {pid for trainer in trainers if trainer.details for pid in trainer.details.host_ancestors}
-    ordered = sorted(trainers, key=lambda trainer: _preference(trainer, ancestors))
+    ordered = sorted(trainers, key=preference)
     for trainer in ordered[limit:]:
         found.leave_out(
             trainer, "limit", f"the process limit of {limit} was reached: raise --process-limit, 0 means all"
@@ -225,14 +216,14 @@ def _within_limit(trainers: list[Trainer], limit: int, found: Selection) -> list
     return ordered[:limit]
 
 
-def _preference(trainer: Trainer, ancestors: set[int]) -> tuple[bool, bool, bool, int, int]:
-    """Smaller comes first: holds a GPU, has a rank, starts no others; then by rank and pid, so that the same ones are chosen again."""
-    details = trainer.details
-    rank = details.rank if details else None
+def _preference(trainer: Trainer, roles: Roles, gpus: GpuHoldings) -> tuple[int, ...]:
+    """Smaller comes first: holds a GPU, is no launcher, no helper, has a rank; then by rank and pid, so that the same are chosen again."""
+    rank = trainer.details.rank if trainer.details else None
     return (
-        not (details and details.holds_gpu),
+        -gpus.strength(trainer),
+        trainer.serial in roles.launchers,
+        trainer.serial in roles.helpers,
         rank is None,
-        trainer.host_pid in ancestors,
-        rank if rank is not None else 0,
+        rank or 0,
         trainer.host_pid,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from dynolog.model.trace_request import TraceRequest
+from dynolog.profiling.gpu_holdings import GpuHoldings
 from dynolog.profiling.job import JobSelector
 from dynolog.profiling.matching import Selection, wanted_pids
 from dynolog.profiling.trainer import Trainer
@@ -20,6 +21,7 @@ def explain(
     job: JobSelector,
     trainers: Sequence[Trainer],
     found: Selection,
+    gpus: GpuHoldings,
     *,
     ipc_enabled: bool,
     is_alive: Callable[[int], bool],
@@ -27,13 +29,8 @@ def explain(
     """Code and sentence for an empty match."""
     if not ipc_enabled:
         return "ipc_off", "this daemon does not listen to trainers: start it with --enable_ipc_monitor"
-    if found.forbidden:
-        return (
-            "forbidden",
-            f"what matches ({found.forbidden}) belongs to other users: ask as their user, as root, or with a token",
-        )
-    if found.ambiguous:
-        return "ambiguous", "; ".join(entry.error for entry in found.left_out if entry.code == "ambiguous")
+    if found.forbidden or found.ambiguous:
+        return _not_to_be_chosen(found)
     pids = sorted(wanted_pids(request.pids))
     here = any(trainer.pid in pids or trainer.host_pid in pids for trainer in trainers)
     if pids and not here and not any(map(is_alive, pids[:MOST_PROBED])):
@@ -44,7 +41,18 @@ def explain(
             "no_trainer_registered",
             f"{lead} trainer has registered: {_REGISTER}, and give it one poll interval (5 s).",
         )
-    return _unlike(request, job, trainers, found, pids)
+    if not found.by_name:
+        return _unlike(request, job, trainers, found, pids)
+    return "no_gpu", f"no trainer that matches holds {_list('GPU', request.gpus)}. {_held(trainers, gpus)}"
+
+
+def _not_to_be_chosen(found: Selection) -> tuple[str, str]:
+    if not found.forbidden:
+        return "ambiguous", "; ".join(entry.error for entry in found.left_out if entry.code == "ambiguous")
+    return (
+        "forbidden",
+        f"what matches ({found.forbidden}) belongs to other users: ask as their user, as root, or with a token",
+    )
 
 
 def _unlike(
@@ -81,6 +89,18 @@ def _elsewhere(trainers: Sequence[Trainer], pids: Sequence[int]) -> str:
         }
     )
     return f"; processes below it are registered in {_list('job', below)}: give it as --job-id" if below else ""
+
+
+def _held(trainers: Sequence[Trainer], gpus: GpuHoldings) -> str:
+    pids: dict[str, list[int]] = {}
+    for trainer in trainers:
+        for gpu in gpus.of(trainer):
+            pids.setdefault(gpu.text, []).append(trainer.host_pid or trainer.pid)
+    if not pids:
+        return "No trainer is known to hold one."
+    shown = [f"GPU {gpu}: {_list('pid', sorted(pids[gpu]))}" for gpu in sorted(pids, key=lambda gpu: (len(gpu), gpu))]
+    more = len(shown) - _MOST_LISTED
+    return "Held: " + "; ".join(shown[:_MOST_LISTED]) + (f"; and {more} more GPUs" if more > 0 else "") + "."
 
 
 def _registered(trainers: Sequence[Trainer]) -> str:

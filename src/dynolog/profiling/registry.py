@@ -24,6 +24,8 @@ _SILENT_NS = SILENT_S * 1_000_000_000
 # Unverified senders may have as many sockets as they like, so their number is bounded.
 _MOST_UNVERIFIED = 4096
 _MOST_CLAIMED_PIDS = 64
+# A process that was seen to start others is looked at once more when it has imported what it imports: does it work itself?
+_SECOND_LOOK_S = 20.0
 _UnverifiedKey = tuple[bytes, int, int, int]
 
 
@@ -80,6 +82,7 @@ class Registry:
         self._tokens: dict[int, int] = {}  # of watched trainers, by serial
         self._keys: dict[int, _UnverifiedKey] = {}  # of unverified ones, by serial
         self._on_gpu: Counter[tuple[int, int]] = Counter()
+        self._looked_twice: set[int] = set()  # serials of ancestors of others
         self._serial = 0
         self._sweep: asyncio.TimerHandle | None = None
         self._notices: dict[str, str] = {}
@@ -213,6 +216,20 @@ class Registry:
         if facts is not None:
             trainer.details = details_of(facts)
             trainer.job = job_of(trainer.job.wire_id, facts.environment)
+            trainer.note_cpu(facts.stat.cpu_ticks, self._clock.monotonic_ns())
+            for pid in trainer.details.host_ancestors:
+                if ancestor := self._verified.get(pid):
+                    self._look_again_later(ancestor)
+
+    def _look_again_later(self, ancestor: Trainer) -> None:
+        if ancestor.serial not in self._looked_twice and not ancestor.computes:
+            self._looked_twice.add(ancestor.serial)
+            self._loop.call_later(_SECOND_LOOK_S, self.look_again, ancestor)
+
+    def look_again(self, trainer: Trainer) -> None:
+        """Have another look at its process, if it is still here."""
+        if trainer in self:
+            self.inspector.ask(trainer.serial, trainer.host_pid, trainer.uid)
 
     def collect_deaths(self) -> None:
         """Processes that have ended leave now."""
@@ -248,6 +265,7 @@ class Registry:
 
     def _remove(self, trainer: Trainer) -> None:
         del self._by_serial[trainer.serial]
+        self._looked_twice.discard(trainer.serial)
         if trainer.verified:
             del self._verified[trainer.host_pid]
             token = self._tokens.pop(trainer.serial, None)

@@ -17,13 +17,15 @@ from dynolog.model.trainer import TrainerInfo
 from dynolog.profiling.capture_desk import CaptureDesk, MakeFileWatch
 from dynolog.profiling.destinations import Destination
 from dynolog.profiling.estimate import estimate, notes, require_time_enough
+from dynolog.profiling.gpu_holdings import GpuHoldings
 from dynolog.profiling.inspector import Facts
 from dynolog.profiling.job import JobSelector, parse_job
 from dynolog.profiling.kineto_config import KinetoConfig
-from dynolog.profiling.matching import Selection, launchers_among, select, wanted_pids
+from dynolog.profiling.matching import Selection, select, wanted_pids
 from dynolog.profiling.no_match import MOST_PROBED, NOT_REGISTERED, explain
 from dynolog.profiling.off_thread import call_off_thread
 from dynolog.profiling.registry import ProcessWatch
+from dynolog.profiling.roles import roles_of
 from dynolog.profiling.trainer import Trainer
 from dynolog.profiling.unregistered import UnregisteredLook
 
@@ -54,7 +56,9 @@ class _Targets(msgspec.Struct, frozen=True):
 class TraceService:
     """Lives on the socket thread; what may block is awaited.
 
-    `desk` has the trainers and captures. A dry run does all but arm: its outcome has no `request_id` and no captures, and
+    `desk` has the trainers and captures, `gpus` who holds which device.
+
+    A dry run does all but arm: its outcome has no `request_id` and no captures, and
     `triggered` says what would be.
     """
 
@@ -74,6 +78,7 @@ class TraceService:
         self._check_destinations = check_destinations
         self._ipc_enabled = ipc_enabled
         self.desk = CaptureDesk(loop, clock, reader, make_watch, processes)
+        self.gpus = GpuHoldings()
         self._daemon_uid = os.geteuid()
         self._unregistered = UnregisteredLook(reader, _own_net_namespace())
 
@@ -123,9 +128,8 @@ class TraceService:
             )
         await self._read_details()
         found = self._select(request, job, caller)
-        if 0 < request.process_limit < len(found.matched) or config.memory_snapshot:
-            # Who holds a GPU decides now, and most open theirs after their first poll.
-            await self._look_again(found.matched)
+        if unsure := self._unsure(request, config, found):
+            await self._look_again(unsure)
             found = self._select(request, job, caller)
         if not found.matched:
             return await self._no_match(request, job, found, caller)
@@ -139,7 +143,17 @@ class TraceService:
         def may_trace(trainer: Trainer) -> bool:
             return caller.may_act_for(trainer.uid, self._daemon_uid)
 
-        return select(self.desk.registry, request, job, may_trace, self.desk.busy_with)
+        return select(self.desk.registry, request, job, may_trace, self.desk.busy_with, gpus=self.gpus)
+
+    def _unsure(self, request: TraceRequest, config: KinetoConfig, found: Selection) -> list[Trainer]:
+        """Those about whom an old look may be wrong: most open their GPU after their first poll, and it decides who is meant or preferred;
+        and an ancestor of others may turn out to work itself.
+        """
+        if request.gpus:
+            return list(self.desk.registry)
+        if 0 < request.process_limit < len(found.matched) or config.memory_snapshot:
+            return found.matched
+        return found.guessed
 
     async def _read_details(self) -> None:
         registry = self.desk.registry
@@ -162,6 +176,7 @@ class TraceService:
             job,
             tuple(self.desk.registry),
             found,
+            self.gpus,
             ipc_enabled=self._ipc_enabled,
             is_alive=self._reader.exists,
         )
@@ -260,9 +275,12 @@ class TraceService:
     def trainers(self) -> tuple[TrainerInfo, ...]:
         """All registered trainers, first come first."""
         registered = list(self.desk.registry)
-        launchers = launchers_among(registered)
+        launchers = roles_of(registered, self.gpus.strength).launchers
         now_ns = self._clock.monotonic_ns()
-        return tuple(trainer.info(now_ns, launcher=trainer.serial in launchers) for trainer in registered)
+        return tuple(
+            trainer.info(now_ns, launcher=trainer.serial in launchers, gpus=self.gpus.of(trainer))
+            for trainer in registered
+        )
 
     def progress(self, request_id: str) -> tuple[RequestProgress, ...]:
         """One request's captures, or all that are remembered for "". Raises RequestError("not_found")."""

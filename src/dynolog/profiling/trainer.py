@@ -2,16 +2,22 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from dynolog.model.held_gpu import HeldGpu
 from dynolog.model.trainer import Peer, TrainerInfo, TrainerState
 from dynolog.profiling.captures import Capture
 from dynolog.profiling.job import NO_JOB
 from dynolog.sources.process import ProcessFacts
 
 _NS_PER_S = 1e9
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+# Importing PyTorch takes a launcher some seconds of CPU after it has registered; from then on it waits. A process that trains uses a
+# good part of a core, even one that mostly waits for its data.
+_MOST_CPU_OF_A_LAUNCHER_S = 5.0
+_LEAST_SHARE_OF_A_WORKER = 0.05
 _LAUNCHER_SCRIPTS = frozenset(
     [
         *("torchrun", "torch.distributed.run", "torch.distributed.launch"),
@@ -47,6 +53,7 @@ class TrainerDetails(msgspec.Struct, frozen=True, kw_only=True):
     has_kineto_config: bool
     holds_gpu: bool
     runs_launcher: bool
+    gpus: tuple[HeldGpu, ...] = ()
 
 
 def program_of(arguments: tuple[str, ...]) -> str:
@@ -94,7 +101,24 @@ def details_of(facts: ProcessFacts) -> TrainerDetails:
         has_kineto_config="KINETO_CONFIG" in environment,
         holds_gpu=facts.holds_gpu,
         runs_launcher=script in _LAUNCHER_SCRIPTS,
+        gpus=facts.gpus,
     )
+
+
+class CpuUse(msgspec.Struct, frozen=True):
+    """CPU time of a process at the first look at it and at the last: monotonic ns and 1/SC_CLK_TCK s."""
+
+    first_ns: int
+    first_ticks: int
+    last_ns: int
+    last_ticks: int
+
+    @property
+    def is_work(self) -> bool:
+        """Whether it used more in between than one that only starts others."""
+        used_s = (self.last_ticks - self.first_ticks) / _TICKS_PER_S
+        passed_s = (self.last_ns - self.first_ns) / _NS_PER_S
+        return used_s > _MOST_CPU_OF_A_LAUNCHER_S and used_s > _LEAST_SHARE_OF_A_WORKER * passed_s
 
 
 def _number(environment: Mapping[str, str], *keys: str) -> int | None:
@@ -116,6 +140,7 @@ class Trainer:
     __slots__ = (
         "capture",
         "claimed_pids",
+        "cpu",
         "details",
         "first_seen_ns",
         "gid",
@@ -150,6 +175,7 @@ class Trainer:
         self.watched = False
         self.inspected = False
         self.details: TrainerDetails | None = None
+        self.cpu: CpuUse | None = None
         self.capture: Capture | None = None
 
     @property
@@ -180,6 +206,16 @@ class Trainer:
         """The capture that is pending, delivered or recording."""
         return self.capture if self.capture is not None and not self.capture.state.is_final else None
 
+    @property
+    def computes(self) -> bool:
+        """Whether it was seen to use the CPU as no launcher does."""
+        return self.cpu is not None and self.cpu.is_work
+
+    def note_cpu(self, ticks: int, now_ns: int) -> None:
+        """Its CPU time so far, at a look."""
+        first = self.cpu or CpuUse(now_ns, ticks, now_ns, ticks)
+        self.cpu = CpuUse(first.first_ns, first.first_ticks, now_ns, ticks)
+
     def note_poll(self, sender: object, now_ns: int) -> None:
         """Count a poll. The interval is that of one socket: a process with two of them polls twice as often."""
         if self.polls and sender == self.sender:
@@ -190,7 +226,7 @@ class Trainer:
         self.last_poll_ns = now_ns
         self.polls += 1
 
-    def info(self, now_ns: int, *, launcher: bool = False) -> TrainerInfo:
+    def info(self, now_ns: int, *, launcher: bool = False, gpus: Sequence[HeldGpu] = ()) -> TrainerInfo:
         """As views see it."""
         details = self.details
         capture = self.active_capture
@@ -219,4 +255,5 @@ class Trainer:
             launcher=launcher,
             unverified=not self.verified,
             capture=capture.id if capture else "",
+            gpus=tuple(gpu.text for gpu in gpus),
         )

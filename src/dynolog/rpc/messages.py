@@ -65,6 +65,7 @@ class SetKinetOnDemandRequest(msgspec.Struct, frozen=True, kw_only=True, tag_fie
     include_launchers: bool = False
     dry_run: bool = False
     log_files: dict[int, str] = {}
+    gpus: list[str] = []
 
 
 class TraceReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 MAX_WAIT_S = 60.0
 MAX_PIDS = 65536
-# Names and ranks to trace: more are no person's choice.
+# Names, ranks and GPUs to trace: more are no person's choice.
 MAX_CHOICES = 4096
 # Commas in a request: each value it holds becomes an object. Enough for MAX_PIDS and the longest config.
 MAX_VALUES = 100_000
@@ -317,7 +317,7 @@ def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:
         raise RequestError("bad_request", f"job_id {str(request.job_id)[:40]} does not fit into 64 bits")
     if len(request.pids) > MAX_PIDS:
         raise RequestError("bad_request", f"{len(request.pids)} pids are too many: at most {MAX_PIDS}, or none for all")
-    for what, values in (("names", request.names), ("ranks", request.ranks)):
+    for what, values in (("names", request.names), ("ranks", request.ranks), ("gpus", request.gpus)):
         if len(values) > MAX_CHOICES:
             raise RequestError("bad_request", f"{len(values)} {what} are too many: at most {MAX_CHOICES}")
     if len(request.log_files) > MAX_PIDS:
@@ -335,6 +335,7 @@ def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:
         include_launchers=request.include_launchers,
         dry_run=request.dry_run,
         log_files=request.log_files,
+        gpus=tuple(request.gpus),
     )
 
 

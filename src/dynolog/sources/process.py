@@ -5,13 +5,15 @@ thread that must answer.
 """
 
 import os
-import re
+from collections.abc import Collection
 
 import msgspec
 
+from dynolog.model.held_gpu import HeldGpu
+from dynolog.sources.device_files import open_device_files
+from dynolog.sources.gpu_files import held_gpus
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.process_view import file_view
-from dynolog.sources.open_files import open_links
 
 # The only variables that are ever kept (the rest of an environment is full of secrets).
 ENVIRONMENT_KEYS = (
@@ -35,16 +37,19 @@ _WANTED = frozenset(key.encode() for key in ENVIRONMENT_KEYS)
 _LONGEST_VALUE = 4096
 _LONGEST_COMMAND = 240
 _MOST_ANCESTORS = 64
-_GPU_DEVICE = re.compile(r"^/dev/(nvidia\d+|kfd)$")
 
 
 class ProcessStat(msgspec.Struct, frozen=True):
-    """What is used of `/proc/PID/stat` (proc_pid_stat(5)). `start_time_ticks` counts 1/SC_CLK_TCK s since boot."""
+    """What is used of `/proc/PID/stat` (proc_pid_stat(5)).
+
+    `start_time_ticks` counts 1/SC_CLK_TCK s since boot, `cpu_ticks` those that all its threads have used, in user mode and in the kernel.
+    """
 
     pid: int
     name: str
     parent_pid: int
     start_time_ticks: int
+    cpu_ticks: int = 0
 
 
 def parse_stat(data: bytes) -> ProcessStat:
@@ -56,7 +61,8 @@ def parse_stat(data: bytes) -> ProcessStat:
     columns = tail.split()
     if not bracket or not opening or len(columns) < 20:
         raise ValueError("not the content of /proc/PID/stat")
-    return ProcessStat(int(pid), name.decode("utf-8", "replace"), int(columns[1]), int(columns[19]))
+    cpu_ticks = int(columns[11]) + int(columns[12])
+    return ProcessStat(int(pid), name.decode("utf-8", "replace"), int(columns[1]), int(columns[19]), cpu_ticks)
 
 
 def parse_namespace_pids(data: bytes) -> tuple[int, ...]:
@@ -70,12 +76,12 @@ def parse_namespace_pids(data: bytes) -> tuple[int, ...]:
     return ()
 
 
-def parse_environment(data: bytes) -> dict[str, str]:
-    """The variables of ENVIRONMENT_KEYS in `/proc/PID/environ`; all others are dropped here. Values longer than 4 KiB are left out."""
+def parse_environment(data: bytes, wanted: Collection[bytes] = _WANTED) -> dict[str, str]:
+    """The variables of `wanted` (ENVIRONMENT_KEYS) in `/proc/PID/environ`; all others, and values above 4 KiB, are dropped here."""
     found: dict[str, str] = {}
     for entry in data.split(b"\0"):
         key, equals, value = entry.partition(b"=")
-        if equals and key in _WANTED and len(value) <= _LONGEST_VALUE:
+        if equals and key in wanted and len(value) <= _LONGEST_VALUE:
             found.setdefault(key.decode(), value.decode("utf-8", "surrogateescape"))
     return found
 
@@ -98,6 +104,7 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `namespace_pids` are its pids from our namespace inwards. `pid_namespace` and `net_namespace` are inode numbers. `uid` owns
     the process (-1: unknown). Where `environment_is_known` is False, a missing variable may be set all the same.
+    `holds_gpu`: the file of an accelerator is open in it; `gpus` says which, as far as files tell.
     """
 
     stat: ProcessStat
@@ -111,6 +118,7 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
     uid: int = -1
     file_view: str = ""
     holds_gpu: bool = False
+    gpus: tuple[HeldGpu, ...] = ()
 
     @property
     def command(self) -> str:
@@ -136,6 +144,7 @@ class ProcessReader:
         """All facts of a process. Raises OSError when it has gone, ValueError when its stat does not parse."""
         stat = self.stat(pid)
         environment = self._read(pid, "environ")
+        files = open_device_files(self._host.path(f"proc/{pid}/fd"))
         return ProcessFacts(
             stat=stat,
             namespace_pids=self._namespace_pids(pid),
@@ -147,12 +156,9 @@ class ProcessReader:
             environment_is_known=bool(environment),
             uid=self._uid(pid),
             file_view=file_view(self._host, pid),
-            holds_gpu=self.holds_gpu(pid),
+            holds_gpu=bool(files),
+            gpus=held_gpus(files, self._host),
         )
-
-    def holds_gpu(self, pid: int) -> bool:
-        """Whether a GPU device is open in the process (`/dev/nvidia0`..., `/dev/kfd`); False when its descriptors are not ours to see."""
-        return any(map(_GPU_DEVICE.match, open_links(self._host.path(f"proc/{pid}/fd"))))
 
     def _read(self, pid: int, name: str) -> bytes:
         # Forbidden for another user's process, or it ended meanwhile: that detail is missing, no more.

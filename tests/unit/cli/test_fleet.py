@@ -179,6 +179,14 @@ def test_ranks_are_told_to_the_daemons(three: Three) -> None:
     assert three.services[0].traces.requests[0][0].ranks == (0, 2)
 
 
+def test_gpus_are_asked_for_in_phase_one_and_processes_named_in_phase_two(three: Three) -> None:
+    ready_to_trace(three)
+    trace(three, "--gpu", "0,1", "--gpu", "3", "--no-wait")
+    asked = [request for request, _ in three.services[0].traces.requests]
+    assert (asked[0].gpus, asked[0].dry_run) == (("0", "1", "3"), True)
+    assert all(request.gpus == () and request.pids for request in asked[1:])
+
+
 def test_too_few_hosts_start_nothing(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
     ready_to_trace(three)
     assert trace(three, "--require", "80%", hosts=f"{three.ours},{nobody()}") == 1

@@ -49,6 +49,13 @@ def test_ranks_may_be_ranges() -> None:
             option_types.ranks(bad)
 
 
+def test_a_gpu_is_a_number_an_instance_or_a_uuid() -> None:
+    assert option_types.gpus("0, 03,0/gi1,GPU-8f6e0c1d-aa") == ["0", "3", "0/gi1", "GPU-8f6e0c1d-aa"]
+    for bad in ("", ",", "GPU", "-1", "0/1", "0;1", "a b c d e f g h"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            option_types.gpus(bad)
+
+
 @given(st.text())
 def test_any_text_is_a_value_or_a_sentence(text: str) -> None:
     """No text makes an option raise anything that argparse does not turn into a line."""
@@ -56,6 +63,7 @@ def test_any_text_is_a_value_or_a_sentence(text: str) -> None:
         option_types.job,
         option_types.pids,
         option_types.ranks,
+        option_types.gpus,
         option_types.names,
         option_types.port,
         option_types.positive,

@@ -1,6 +1,7 @@
 """What tables look like, character by character."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from dynolog.cli.metric_filter import matches
 from dynolog.cli.metrics_table import catalogue_table, chosen, unit, values_table
 from dynolog.cli.status_report import report
 from dynolog.cli.table import fit, table
-from dynolog.cli.trainers_table import no_trainers, trainers_table
+from dynolog.cli.trainers_table import no_trainers, trainer_row, trainers_table
 from dynolog.model.metric import Kind, Metric, Scope
 from dynolog.model.record import Record
 from dynolog.model.status import (
@@ -35,17 +36,19 @@ def lines(text: str) -> list[str]:
 def test_trainers() -> None:
     text = trainers_table(
         [
-            trainer(1, host_pid=771, uid=987654, rank=1, world_size=2, job="90210_2", poll_interval_s=5.0),
+            trainer(
+                1, host_pid=771, uid=987654, rank=1, world_size=2, job="90210_2", poll_interval_s=5.0, gpus=("0/gi1",)
+            ),
             trainer(1, host_pid=0, unverified=True, uid=987654, command="", name="py\x1b[2Jthon"),
             trainer(40, launcher=True, uid=987654, state=TrainerState.BUSY, age_s=7300.0),
         ],
         columns=None,
     )
     assert lines(text) == [
-        r"PID    HOST PID  JOB      RANK  STATE        AGE  LAST POLL  EVERY  USER    COMMAND",
-        r"  1  unverified  -           -  idle        12 s      1.5 s      -  987654  py\x1b[2Jthon",
-        r" 40          40  -           -  busy   2 h 1 min      1.5 s      -  987654  (launcher) python train.py",
-        r"  1         771  90210_2   1/2  idle        12 s      1.5 s  5.0 s  987654  python train.py",
+        r"PID    HOST PID  JOB      RANK  GPU    STATE        AGE  LAST POLL  EVERY  USER    COMMAND",
+        r"  1  unverified  -           -  -      idle        12 s      1.5 s      -  987654  py\x1b[2Jthon",
+        r" 40          40  -           -  -      busy   2 h 1 min      1.5 s      -  987654  (launcher) python train.py",
+        r"  1         771  90210_2   1/2  0/gi1  idle        12 s      1.5 s  5.0 s  987654  python train.py",
     ]
 
 
@@ -238,3 +241,11 @@ def test_status_report_without_exporter_or_ipc_says_what_that_means() -> None:
     assert "The IPC is off" in text
     assert "No collector is on." in text
     assert "KINETO_USE_DAEMON" not in text
+
+
+@pytest.mark.parametrize(
+    ("held", "cell"),
+    [((), "-"), (("3",), "3"), (("0", "1"), "0,1"), (("4", "5", "6", "7"), "4-7"), (("0", "2", "3"), "0,2,3")],
+)
+def test_devices_in_a_row_are_written_as_one(held: tuple[str, ...], cell: str) -> None:
+    assert trainer_row(trainer(1, gpus=held), {})[4] == cell

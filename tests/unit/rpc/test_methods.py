@@ -305,7 +305,10 @@ def test_more_values_than_any_request_has_are_refused_before_they_are_built(ask:
     assert str(MAX_VALUES) in json.loads(answer)["error"]
 
 
-@pytest.mark.parametrize("choice", [{"names": ["a"] * (MAX_CHOICES + 1)}, {"ranks": [1] * (MAX_CHOICES + 1)}])
+@pytest.mark.parametrize(
+    "choice",
+    [{"names": ["a"] * (MAX_CHOICES + 1)}, {"ranks": [1] * (MAX_CHOICES + 1)}, {"gpus": ["1"] * (MAX_CHOICES + 1)}],
+)
 def test_choices_beyond_any_persons_are_refused(ask: Asked, choice: dict[str, Any]) -> None:
     assert ask("setKinetOnDemandRequest", config="A=1", **choice)["code"] == "bad_request"
 

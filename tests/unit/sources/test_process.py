@@ -91,13 +91,14 @@ def test_a_process_that_holds_a_gpu_has_its_device_open(host_tree: HostTree) -> 
     reader = ProcessReader(HostFiles(str(host_tree.root)))
     for number, target in enumerate(("/dev/nvidiactl", "/dev/nvidia-uvm", "/tmp/dev/nvidia0", "socket:[5]")):
         (directory / str(number)).symlink_to(target)
-    assert not reader.holds_gpu(5)
+    assert not reader.facts(5).holds_gpu
     (directory / "9").symlink_to("/dev/nvidia0")
-    assert reader.holds_gpu(5)
+    assert reader.facts(5).holds_gpu
     (directory / "9").unlink()
     (directory / "9").symlink_to("/dev/kfd")
-    assert reader.holds_gpu(5)
-    assert not reader.holds_gpu(6)
+    assert reader.facts(5).holds_gpu
+    process(host_tree, 6, 1, "6")
+    assert not reader.facts(6).holds_gpu
 
 
 def test_a_process_that_has_gone_is_an_os_error(host_tree: HostTree) -> None:
