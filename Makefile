@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 
-.PHONY: run test test-pmu lint bench demo docs lock wheel clean torch
+.PHONY: run test test-pmu lint bench demo docs lock wheel deb rpm clean torch
 
 run: $(VENV)/.run-ready
 	@echo
@@ -46,15 +46,23 @@ docs: $(VENV)/.ready
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python -m tools.make_dashboard
 
+# What the Debian and RPM packages carry; gRPC and numpy would make them five times as large.
+PACKAGED := completion gpu k8s otlp prometheus remote-write tables zstd
+
 # New versions of what the lock files hold.
 LOCK_FLAGS := --quiet --upgrade --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 lock: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet pip-tools
 	$(BIN)/pip-compile $(LOCK_FLAGS) --extra tables --extra completion --output-file requirements.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_FLAGS) --extra all --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_FLAGS) $(PACKAGED:%=--extra %) --output-file packaging/requirements.lock pyproject.toml
 
 wheel: $(VENV)/.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# Packages for x86-64 and arm64 in dist/. The wheels of all Pythons are fetched once into build/.
+deb rpm: $(VENV)/.ready
+	$(BIN)/python -m tools.build_packages $@
 
 clean:
 	rm -rf $(VENV) $(TORCH_VENV) build dist demo-out bench-out .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ from dynolog.rpc.client import Target
 
 
 class Completion:
-    """Print a script that completes dyno's arguments in bash, zsh or tcsh.
+    """Print a script that completes dyno's arguments in bash, zsh, fish or tcsh.
 
     For instance: `dyno completion bash > ~/.local/share/bash-completion/completions/dyno`.
     """
@@ -16,7 +16,7 @@ class Completion:
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """Which shell."""
-        parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+        parser.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"))
 
     def run(self, arguments: argparse.Namespace, target: Target) -> int:  # noqa: ARG002 - asks no daemon
         """Print the script."""
