@@ -178,7 +178,7 @@ def _mtime() -> str:
 def _document_entries(tree: Path, kind: str) -> str:
     """The documentation one file at a time, because only rpm marks it, and nfpm leaves what is marked out of a deb."""
     lines = []
-    for file in sorted((tree / "documents").rglob("*.gz")) + [tree / "documents/doc/copyright"]:
+    for file in [*sorted((tree / "documents").rglob("*.gz")), tree / "documents/doc/copyright"]:
         folder = {"doc": "doc/dynolog"}.get(file.parent.name, f"man/{file.parent.name}")
         lines += [f"  - src: {file}", f"    dst: /usr/share/{folder}/{file.name}", "    file_info: {mode: 0644}"]
         lines += ["    type: doc"] if kind == "rpm" else []
