@@ -15,6 +15,8 @@ _LABELS = (
     _gpu("minor_id", Kind.LABEL, "", "minor number of the device file"),
     _gpu("gpu_name", Kind.LABEL, "", "product name"),
     _gpu("gpu_uuid", Kind.LABEL, "", "unique id of the device or of its MIG instance"),
+    _gpu("gpu_partition_mode", Kind.LABEL, "", "how the device is divided (AMD: SPX, DPX, TPX, QPX, CPX)"),
+    _gpu("xgmi_hive_id", Kind.LABEL, "", "devices with the same id reach each other over XGMI (AMD)"),
 )
 
 _PROFILING = (
@@ -51,7 +53,15 @@ _USE = (
     _gpu("gpu_memory_used_bytes", Kind.GAUGE, "By", "device memory allocated, without what the driver reserves"),
     _gpu("gpu_memory_free_bytes", Kind.GAUGE, "By", "device memory that can be allocated"),
     _gpu("gpu_memory_reserved_bytes", Kind.GAUGE, "By", "device memory that driver and firmware keep"),
+    _gpu("gpu_gtt_total_bytes", Kind.GAUGE, "By", "system memory that the device may map (AMD GTT)"),
+    _gpu("gpu_gtt_used_bytes", Kind.GAUGE, "By", "system memory that the device has mapped (AMD GTT)"),
     _gpu("gpu_processes", Kind.GAUGE, "{process}", "processes that hold a context on the device"),
+    _gpu(
+        "gpu_awake_ratio",
+        Kind.RATIO,
+        "1",
+        "share of time in which the engines were not in their idle state (Intel RC6, C6); the device was busy at most that long",
+    ),
 )
 
 _CLOCKS = (
@@ -62,6 +72,13 @@ _CLOCKS = (
     _gpu(
         "gpu_clock_event_reasons", Kind.GAUGE, "1", "bits of the reasons for which the clocks are below their maximum"
     ),
+    _gpu(
+        "gpu_throttle_active",
+        Kind.GAUGE,
+        "1",
+        "1 when the clocks are held back at this moment, by reason (AMD, Intel)",
+        Scope.GPU_REASON,
+    ),
     _gpu("gpu_throttle_ms", Kind.DELTA, "ms", "time that the clocks were held back, by reason", Scope.GPU_REASON),
 )
 
@@ -71,9 +88,11 @@ _POWER = (
     _gpu("gpu_power_limit_max", Kind.GAUGE, "W", "highest limit that can be set"),
     _gpu("gpu_energy_joules", Kind.DELTA, "J", "energy used"),
     _gpu("gpu_temperature_celsius", Kind.GAUGE, "Cel", "temperature of the processor"),
+    _gpu("gpu_edge_temperature_celsius", Kind.GAUGE, "Cel", "temperature at the edge of the chip (AMD)"),
     _gpu("gpu_memory_temperature_celsius", Kind.GAUGE, "Cel", "temperature of the memory"),
     _gpu("gpu_temperature_slowdown_celsius", Kind.GAUGE, "Cel", "temperature at which the clocks are held back"),
     _gpu("gpu_fan_speed", Kind.RATIO, "%", "fan, of its maximum"),
+    _gpu("gpu_fan_rpm", Kind.GAUGE, "{revolution}/min", "speed of the fan"),
 )
 
 _LINKS = (
@@ -85,12 +104,13 @@ _LINKS = (
     _gpu("nvlink_crc_errors", Kind.DELTA, "{error}", "CRC errors of flits and data, by link", Scope.GPU_LINK),
     _gpu("nvlink_replays", Kind.DELTA, "{error}", "packets sent again, by link", Scope.GPU_LINK),
     _gpu("nvlink_recoveries", Kind.DELTA, "{error}", "recoveries of a link", Scope.GPU_LINK),
+    _gpu("xgmi_peers", Kind.GAUGE, "{gpu}", "devices that this one reaches directly over XGMI (AMD)"),
     _gpu("nvlink_is_up", Kind.GAUGE, "1", "1 when the link is active", Scope.GPU_LINK),
 )
 
 _HEALTH = (
     _gpu("gpu_up", Kind.GAUGE, "1", "1 when the device answers, 0 when it is lost or must be reset"),
-    _gpu("dcgm_error", Kind.GAUGE, "1", "1 when a watched field came back blank"),
+    _gpu("dcgm_error", Kind.GAUGE, "{error}", "1 when a watched field came back blank"),
     _gpu("gpu_blank_values", Kind.GAUGE, "{value}", "values that the library gave as blank in this round"),
     _gpu(
         "gpu_suspect",
@@ -102,6 +122,13 @@ _HEALTH = (
     _gpu("xid_last_seen_timestamp", Kind.GAUGE, "s", "when this Xid was last seen (Unix time)", Scope.XID),
     _gpu("ecc_corrected_errors", Kind.DELTA, "{error}", "memory errors that ECC corrected"),
     _gpu("ecc_uncorrected_errors", Kind.DELTA, "{error}", "memory errors that ECC could not correct"),
+    _gpu("ecc_corrected_errors_lifetime", Kind.GAUGE, "{error}", "errors that ECC corrected since the board was made"),
+    _gpu(
+        "ecc_uncorrected_errors_lifetime",
+        Kind.GAUGE,
+        "{error}",
+        "errors that ECC could not correct since the board was made",
+    ),
     _gpu("retired_pages", Kind.GAUGE, "{page}", "memory pages taken out of use for good"),
     _gpu("remapped_rows_corrected", Kind.GAUGE, "{row}", "rows replaced after corrected errors"),
     _gpu("remapped_rows_uncorrected", Kind.GAUGE, "{row}", "rows replaced after uncorrected errors"),
@@ -115,4 +142,11 @@ GPU_METRICS: tuple[Metric, ...] = (*_LABELS, *_PROFILING, *_USE, *_CLOCKS, *_POW
 HOST_GPU_METRICS: tuple[Metric, ...] = (
     _gpu("gpus_expected", Kind.GAUGE, "{gpu}", "devices known to be in this machine", Scope.HOST),
     _gpu("gpus_seen", Kind.GAUGE, "{gpu}", "devices that answer", Scope.HOST),
+    _gpu(
+        "gpu_sample_age_seconds",
+        Kind.GAUGE,
+        "s",
+        "age of the values of the devices when they were reported",
+        Scope.HOST,
+    ),
 )
