@@ -12,7 +12,7 @@ from dynolog.cli.fetch_names import safe_name, with_suffix
 from dynolog.cli.follow_up import FollowOptions
 from dynolog.cli.printable import printable
 from dynolog.cli.quantities import size
-from dynolog.fleet.distributed_info import DistributedInfo, add_info, sha256_without
+from dynolog.fleet.distributed_info import DistributedInfo, add_info, sha256_before, sha256_of
 from dynolog.fleet.fan_out import FanOutOptions
 from dynolog.fleet.manifest import HostEntry, ManifestFile, ProcessEntry
 from dynolog.model.errors import DynologError
@@ -77,13 +77,13 @@ def _fetch(process: ProcessEntry, host: HostEntry, path: str, fan_out: FanOutOpt
         if process.fetched and _is_here(process):
             return
         process.fetched = ""
-        if not (os.path.lexists(path) and sha256_without(path, info) == process.sha256):
+        if not (os.path.lexists(path) and process.sha256 in (sha256_before(path), sha256_of(path))):
             fetch_one(functools.partial(Fetch, target, process.capture_id), process.capture_id, path, compress=False)
         if info is not None and not process.memory_snapshot:
-            process.distributed_info_added = add_info(path, info) or sha256_without(path, None) != process.sha256
+            process.distributed_info_added = add_info(path, info) or sha256_of(path) != process.sha256
         if compress:
             path = _compressed(path)
-        process.fetched_sha256 = sha256_without(path, None)
+        process.fetched_sha256 = sha256_of(path)
         process.fetched_size_bytes = os.stat(path).st_size
         process.fetched = path
     except DynologError as error:
@@ -94,7 +94,7 @@ def _fetch(process: ProcessEntry, host: HostEntry, path: str, fan_out: FanOutOpt
 
 def _is_here(process: ProcessEntry) -> bool:
     try:
-        return sha256_without(process.fetched, None) == process.fetched_sha256
+        return sha256_of(process.fetched) == process.fetched_sha256
     except OSError:
         return False
 

@@ -1,6 +1,7 @@
 """Adding `distributedInfo` to a trace that lacks it, as analysis tools want it; nothing is held in memory but one block."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -9,7 +10,14 @@ import msgspec
 from dynolog.fleet.whole_file import written_whole
 
 _KEY = b'"distributedInfo"'
+# PyTorch's process groups name their operations after themselves: `nccl:all_reduce`, `gloo:broadcast`.
+_COLLECTIVE = re.compile(rb'"name":\s?"(nccl|gloo|ucc|mpi|xccl):')
+_LONGEST_PIECE = 32  # of what is looked for, so that it is found where two blocks meet
 _BLOCK_BYTES = 1 << 20
+# Real traces begin with a space; JSON allows this before an object.
+_OPENING = re.compile(rb"[ \t\r\n]*\{")
+_ADDED = re.compile(rb'[ \t\r\n]*\{(\n"distributedInfo": \{[^{}]*\},?)')
+_LONGEST_HEAD = 4096
 
 
 class DistributedInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -24,47 +32,67 @@ class DistributedInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return b"\n" + _KEY + b": " + msgspec.json.encode(self) + b","
 
 
-def has_info(file: BinaryIO) -> bool:
-    """Whether the text holds the key. Inside another string its quotes would be escaped, so it can only be a key or a whole value."""
+class TraceScan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the text of a trace says: whether it has the key, and the one backend whose collectives it shows ("" for none or several)."""
+
+    has_info: bool
+    backend: str = ""
+
+
+def scan(file: BinaryIO) -> TraceScan:
+    """Read all of it, or up to the key. Inside a string the quotes of both would be escaped, so what is found is no part of a text."""
+    backends: set[bytes] = set()
     tail = b""
-    file.seek(0)
-    while block := file.read(_BLOCK_BYTES):
-        if _KEY in tail + block:
-            return True
-        tail = block[-len(_KEY) + 1 :]
-    return False
+    for block in _blocks(file, 0):
+        text = tail + block
+        if _KEY in text:
+            return TraceScan(has_info=True)
+        backends.update(_COLLECTIVE.findall(text))
+        tail = text[-_LONGEST_PIECE:]
+    return TraceScan(has_info=False, backend=backends.pop().decode() if len(backends) == 1 else "")
 
 
 def add_info(path: str, info: DistributedInfo) -> bool:
-    """Add it to a file, replaced in one step; False when it has one already or is no JSON object as plain text. Raises OSError."""
+    """Add it to a file, replaced in one step; False when it has one already or is no JSON object as plain text.
+
+    A `backend` that is not given is taken from the collectives in the trace, when they are all of one. Raises OSError.
+    """
     with open(path, "rb") as file:
-        if file.read(1) != b"{" or has_info(file):
+        opening = _OPENING.match(file.read(_LONGEST_HEAD))
+        if opening is None:
             return False
+        found = scan(file)
+        if found.has_info:
+            return False
+        head = msgspec.structs.replace(info, backend=info.backend or found.backend).head()
+        file.seek(opening.end())
+        if file.read(_LONGEST_HEAD).lstrip().startswith(b"}"):
+            head = head[:-1]  # no comma in an object that was empty
         with written_whole(path) as copy:
-            copy.write(b"{" + _before_rest(file, info))
-            for block in _blocks(file, 1):
+            copy.write(opening[0] + head)
+            for block in _blocks(file, opening.end()):
                 copy.write(block)
     return True
 
 
-def _before_rest(file: BinaryIO, info: DistributedInfo) -> bytes:
-    """Without the comma where the object is empty."""
-    file.seek(1)
-    empty = file.read(4096).lstrip().startswith(b"}")
-    return info.head()[:-1] if empty else info.head()
+def sha256_of(path: str) -> str:
+    """The SHA-256 of a file. Raises OSError."""
+    return _digest(path, 0, 0)
 
 
-def sha256_without(path: str, info: DistributedInfo | None) -> str:
-    """The SHA-256 of a file as it was before `info` was added; of the file as it is when that was not done. Raises OSError."""
+def sha256_before(path: str) -> str:
+    """The SHA-256 of a file as it was before `add_info`; of the file as it is when nothing was added. Raises OSError."""
+    with open(path, "rb") as file:
+        added = _ADDED.match(file.read(_LONGEST_HEAD))
+    return _digest(path, *added.span(1)) if added else _digest(path, 0, 0)
+
+
+def _digest(path: str, begin: int, end: int) -> str:
+    """Without the bytes from `begin` to `end`."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        offset = 0
-        if info is not None:
-            head = b"{" + info.head()
-            if file.read(len(head)) == head:
-                digest.update(b"{")
-                offset = len(head)
-        for block in _blocks(file, offset):
+        digest.update(file.read(begin))
+        for block in _blocks(file, end):
             digest.update(block)
     return digest.hexdigest()
 
