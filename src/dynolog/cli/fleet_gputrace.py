@@ -14,6 +14,7 @@ from dynolog.cli.follow_up import follow_options
 from dynolog.cli.option_types import job
 from dynolog.cli.parser import Invocation
 from dynolog.cli.printable import printable
+from dynolog.cli.quantities import processes
 from dynolog.cli.reply_text import print_json
 from dynolog.cli.trace_arguments import TraceCommand, trace_command, trace_options
 from dynolog.fleet.manifest import Manifest, ManifestFile
@@ -35,6 +36,8 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
         raise CommandError("--log-file says where the traces go (a directory, or a .json): it is missing", USAGE)
     if not arguments.log_file.startswith("/"):
         raise CommandError(f"--log-file {arguments.log_file} must be absolute: the trainers write there", USAGE)
+    if arguments.auto_roundup and (arguments.iterations <= 0 or arguments.step_ms):
+        raise CommandError("--auto-roundup is for --iterations, and --step-ms makes it needless", USAGE)
     options = follow_options(arguments)
     names = name_template(arguments.log_file, arguments.name_template)
     number, text = job(fleet.hosts.job) if fleet.hosts.job and arguments.job_id == (0, "") else arguments.job_id
@@ -56,6 +59,8 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
     _report(arguments, plan, manifest)
     _check(arguments, surveys)
     group = _Group(arguments, command, names, plan)
+    if arguments.auto_roundup and not arguments.dry_run and plan.process_count > 1:
+        group.find_step_time(manifest, fleet)
     group.decide(manifest)
     if arguments.dry_run:
         return _dry_run(arguments, plan, manifest)
@@ -108,7 +113,7 @@ def _dry_run(arguments: Invocation, plan: Plan, manifest: Manifest) -> int:
 
 
 class _Group:
-    """The second phase: when it begins everywhere, and the requests."""
+    """The second phase: when or at which iteration it begins everywhere, and the requests."""
 
     def __init__(self, arguments: Invocation, command: TraceCommand, names: NameTemplate, plan: Plan) -> None:
         self._arguments = arguments
@@ -116,28 +121,47 @@ class _Group:
         self._names = names
         self._plan = plan
         self._roundup = arguments.profile_start_iteration_roundup
+        self._step_ms = arguments.step_ms
+
+    def find_step_time(self, manifest: Manifest, fleet: Fleet) -> None:
+        """Measure it, for `decide`. Raises CommandError when that does not succeed."""
+        from dynolog.cli.fleet_step_time import Measurement  # noqa: PLC0415 - hashing loads libcrypto: only with this option
+
+        if not self._arguments.json:
+            print("Measuring how long an iteration takes, by short traces of a few processes ...", flush=True)
+        found = Measurement(fleet, self._command, self._names, manifest.group_id).measure(self._plan)
+        self._step_ms = found.step_ms
+        self._note(
+            manifest,
+            f"an iteration takes {found.step_ms:.3g} ms, from {found.steps:,} of them in {processes(found.processes)}",
+        )
 
     def decide(self, manifest: Manifest) -> None:
         """The round-up in iteration mode. Raises CommandError (usage) for one that would let ranks start apart."""
         arguments = self._arguments
         if self._command.config.mode is not Mode.ITERATIONS or self._plan.process_count < 2:
             return
-        if not arguments.step_ms:
+        if not self._step_ms:
+            how = (
+                "which is measured when it starts"
+                if arguments.auto_roundup
+                else "say --auto-roundup or --step-ms for that"
+            )
             self._note(
                 manifest,
-                "ranks start together only if the round-up exceeds the iterations in one poll interval: say --step-ms for that",
+                f"ranks start together only if the round-up exceeds the iterations in one poll interval: {how}",
             )
             return
-        passing = iterations_in_a_poll(self._plan.starting, arguments.step_ms)
+        passing = iterations_in_a_poll(self._plan.starting, self._step_ms)
         if self._roundup == 1:
             self._roundup = roundup_for(passing)
             self._note(
                 manifest,
-                f"round-up {self._roundup}: {passing} iterations of {arguments.step_ms:g} ms pass in one poll interval",
+                f"round-up {self._roundup}: {passing} iterations of {self._step_ms:.3g} ms pass in one poll interval",
             )
         elif self._roundup <= passing:
             raise CommandError(
-                f"--profile-start-iteration-roundup {self._roundup} is too small: {passing} iterations of {arguments.step_ms:g} ms pass "
+                f"--profile-start-iteration-roundup {self._roundup} is too small: {passing} iterations of {self._step_ms:.3g} ms pass "
                 f"in one poll interval, so ranks would start apart: use {roundup_for(passing)} or leave it out",
                 USAGE,
             )

@@ -114,13 +114,16 @@ def _add_many_hosts(group: "argparse._ArgumentGroup") -> None:
         help="{dir}/{job}/{host}_rank{rank}_{pid}.json; {dir} and {stem} are --log-file's",
     )
     group.add_argument("--step-ms", type=positive_seconds, metavar="MS", help="time of an iteration, for the round-up")
+    group.add_argument(
+        "--auto-roundup", action="store_true", help="find that time out first, by short traces of a few processes"
+    )
     group.add_argument("--manifest", default="", metavar="FILE", help="where manifest.json goes (beside the traces)")
     group.add_argument(
         "--resume", default="", metavar="FILE", help="go on following and fetching a trace by its manifest"
     )
 
 
-FOR_MANY_HOSTS = ("require", "sample", "one_per_host", "name_template", "step_ms", "manifest")
+FOR_MANY_HOSTS = ("require", "sample", "one_per_host", "name_template", "step_ms", "auto_roundup", "manifest")
 
 
 class TraceCommand(msgspec.Struct, frozen=True, kw_only=True):

@@ -228,6 +228,35 @@ def test_iterations_are_rounded_up_beyond_a_poll_interval(
     assert "PROFILE_START_TIME" not in config
 
 
+def test_an_iteration_that_is_to_be_measured_starts_nothing_in_a_dry_run(
+    three: Three, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ready_to_trace(three)
+    assert trace(three, "--iterations", "3", "--auto-roundup", "--dry-run") == 0
+    assert "which is measured when it starts" in capsys.readouterr().out
+    assert all(request.dry_run for services in three.services for request, _ in services.traces.requests)
+
+
+def test_an_iteration_that_cannot_be_measured_starts_nothing(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
+    """One process of each host is asked for a short trace of its steps; when none gives one, that is the end."""
+    failed = capture(10, state=CaptureState.FAILED, reason="the disk is full")
+    ready_to_trace(three, request_id="r1", captures=(failed,))
+    assert trace(three, "--iterations", "3", "--auto-roundup") == 1
+    assert "cannot tell how long an iteration takes: the disk is full: say --step-ms" in capsys.readouterr().err
+    for services in three.services:
+        (request,) = [request for request, _ in services.traces.requests if not request.dry_run]
+        assert "ACTIVITY_TYPES=user_annotation" in request.config
+        assert len(request.pids) == 1
+        (file,) = request.log_files.values()
+        assert file.startswith("/t/7/steps-g")
+
+
+@pytest.mark.parametrize("words", [[], ["--iterations", "3", "--step-ms", "5"]])
+def test_measuring_is_for_iterations_whose_time_is_not_said(three: Three, words: list[str]) -> None:
+    assert trace(three, "--auto-roundup", *words) == 2
+    assert not three.services[0].traces.requests
+
+
 def test_a_round_up_that_is_too_small_is_refused(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
     ready_to_trace(three)
     assert trace(three, "--iterations", "3", "--step-ms", "5", "--profile-start-iteration-roundup", "100") == 2
