@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dynolog.analysis.columns import NONE, ArgumentColumn, Integers
+from dynolog.analysis.columns import NONE, ArgumentColumn, Integers, Mask
 from dynolog.analysis.event_fields import Arguments, ArgumentSpec
 from dynolog.analysis.interning import Numbering
 
@@ -56,24 +56,30 @@ class ColumnCollector:
     def add(self, rows: Integers, arguments: Sequence[Arguments]) -> None:
         """Take the argument of some rows, in rising order."""
         given = list(map(self._get, arguments))
-        values: _Values
-        if self._kind == "int":
-            values = integers(given)
-            known = values != NONE
-        elif self._kind == "float":
-            values = floats(given)
-            known = ~np.isnan(values)
-        else:
-            texts = list(map(_json if self._kind == "json" else _text, given))
-            known = np.fromiter(map(bool, texts), np.bool_, len(texts))
-            if known.any():
-                values = np.fromiter((self._labels[text] if text else -1 for text in texts), np.int64, len(texts))
+        values, known = self._convert(given)
         if known.all():
             self._rows.append(rows)
             self._values.append(values)
         elif known.any():
             self._rows.append(rows[known])
             self._values.append(values[known])
+
+    def _convert(self, given: list[object]) -> tuple[_Values, Mask]:
+        if self._kind == "int":
+            numbers = integers(given)
+            return numbers, numbers != NONE
+        if self._kind == "float":
+            decimals = floats(given)
+            return decimals, ~np.isnan(decimals)
+        try:
+            distinct = set(given)
+        except TypeError:  # lists cannot be keys
+            given = [_text(value) for value in given]
+            distinct = set(given)
+        spell = _json if self._kind == "json" else _text
+        numbering = {value: self._labels[text] if (text := spell(value)) else NONE for value in distinct}
+        labels = np.fromiter(map(numbering.__getitem__, given), np.int64, len(given))
+        return labels, labels != NONE
 
     def column(self) -> ArgumentColumn | None:
         """What was collected; None when no event had it."""

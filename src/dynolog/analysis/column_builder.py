@@ -2,7 +2,8 @@
 
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,19 @@ from dynolog.analysis.read_report import NO_TIME, OTHER_CATEGORIES, OUTSIDE_WIND
 
 _NO_ARGUMENTS = Arguments()
 _LARGEST_US = 4e15
-_ALWAYS: tuple[Callable[[Arguments], object], ...] = (
-    operator.attrgetter("device"),
-    operator.attrgetter("stream"),
-    operator.attrgetter("correlation"),
-    operator.attrgetter("external_id"),
+_external_id = operator.attrgetter("external_id")
+# Kinds that have no device, stream or correlation: most events of most files.
+_OF_THE_HOST_ONLY = frozenset(
+    {
+        Category.CPU_OP,
+        Category.USER_ANNOTATION,
+        Category.PYTHON_FUNCTION,
+        Category.OVERHEAD,
+        Category.SPAN,
+    }
 )
+_DEVICE_FIELDS = {field: operator.attrgetter(field) for field in ("device", "stream", "correlation")}
+_HAS_DEVICE = np.array([kind not in _OF_THE_HOST_ONLY for kind in Category])
 
 
 class Keys:
@@ -98,7 +106,7 @@ class RowBuilder:
             return
         kinds = self._kinds[raw]
         arguments = [event.args or _NO_ARGUMENTS for event in events]
-        columns: dict[str, NDArray[np.generic]] = {
+        columns: dict[str, NDArray[Any]] = {
             "begin_ns": begins,
             "duration_ns": durations,
             "category": kinds,
@@ -107,16 +115,21 @@ class RowBuilder:
             "process": self._keys.processes.of([event.pid for event in events], count),
             "thread": self._keys.threads.of([event.tid for event in events], count),
         }
-        for field, get in zip(FIELDS[-4:], _ALWAYS, strict=True):
-            columns[field] = integers(list(map(get, arguments)))
+        columns["external_id"] = integers(list(map(_external_id, arguments)))
+        on_device = _HAS_DEVICE[kinds]
+        of_devices = list(itertools.compress(arguments, on_device))
+        for field, get in _DEVICE_FIELDS.items():
+            columns[field] = np.full(count, NONE, np.int64)
+            columns[field][on_device] = integers(list(map(get, of_devices)))
         for field, column in columns.items():
             self._chunks[field].append(column)
         if self._options.arguments:
             for kind in Category:
                 if specs := ARGUMENTS.get(kind):
                     self._collect(specs, kinds == kind, arguments)
-            named = np.fromiter((entry.collective is not None for entry in arguments), np.bool_, count)
-            self._collect(COMMUNICATION, named, arguments)
+            named = [entry.collective is not None for entry in arguments]
+            if any(named):
+                self._collect(COMMUNICATION, np.array(named), arguments)
         self._count += count
 
     def _collect(self, specs: Sequence[ArgumentSpec], mask: Mask, arguments: Sequence[Arguments]) -> None:

@@ -67,17 +67,35 @@ class Event(msgspec.Struct, gc=False):
 
 
 class RawEvent(msgspec.Struct, gc=False):
-    """The same with `args` as text: for counters, where the names of the values are data, and for what is damaged."""
+    """The same with fields of any type and `args` as text: for counters, whose values have names of their own, and for what is damaged."""
 
-    ph: str = ""
-    cat: str = ""
-    name: str = ""
-    pid: Key = None
-    tid: Key = None
+    ph: object = ""
+    cat: object = ""
+    name: object = ""
+    pid: object = None
+    tid: object = None
     ts: msgspec.Raw = msgspec.Raw(b"")
-    dur: Number = 0.0
-    id: Key = None
+    dur: object = 0.0
+    id: object = None
     args: msgspec.Raw = msgspec.Raw(b"null")
+
+    def typed(self, arguments: Arguments | None) -> Event:
+        """As the others are; a field of a type that it cannot have is as if it was missing, a name of another type its text."""
+        return Event(
+            ph=self.ph if isinstance(self.ph, str) else "",
+            cat=self.cat if isinstance(self.cat, str) else "",
+            name=self.name if isinstance(self.name, str) else str(self.name),
+            pid=_key(self.pid),
+            tid=_key(self.tid),
+            ts=self.ts,
+            dur=self.dur if isinstance(self.dur, (int, float, str)) else None,
+            id=_key(self.id),
+            args=arguments,
+        )
+
+
+def _key(value: object) -> Key:
+    return value if isinstance(value, (int, float, str)) else None
 
 
 class ArgumentSpec(msgspec.Struct, frozen=True):

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from dynolog.analysis.event_fields import Arguments, Event, RawEvent
+from dynolog.analysis.quotes import with_quotes_escaped
 from dynolog.profiling.trace_bytes import NotATrace, TraceText, TraceUnreadable
 from dynolog.profiling.trace_reader import TraceReader
-from dynolog.profiling.trace_recovery import JSON_ERRORS, mended
+from dynolog.profiling.trace_recovery import JSON_ERRORS, Recovery, mended
 
-_COUNTER = b'"C"'
+_COUNTER = "C"
 _ARGUMENTS = msgspec.json.Decoder(Arguments)
 
 
@@ -32,25 +33,50 @@ class CutText:
             self.cut = error.reason
 
 
-class EventReader(TraceReader[Event | RawEvent]):
-    """Most batches come as Event; one with counters, or damage, as RawEvent, whose `args` are still text."""
+class EventReader(TraceReader[Event]):
+    """Batches of Event. Counters among them stand once more in `counters`, with their arguments; take them out after each batch."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
-        super().__init__(blocks, RawEvent)
-        self._fast: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
+        super().__init__(blocks, Event)
         self._raw: msgspec.json.Decoder[list[RawEvent]] = msgspec.json.Decoder(list[RawEvent])
+        self.counters: list[RawEvent] = []
 
-    def _decode_batch(self, text: bytes) -> list[Event | RawEvent]:
-        if _COUNTER in text:
-            return self._raw.decode(text)  # type: ignore[return-value]
-        return self._fast.decode(text)  # type: ignore[return-value]
+    def _decode_batch(self, text: bytes) -> list[Event]:
+        events = super()._decode_batch(text)
+        if _COUNTER in [event.ph for event in events]:
+            self.counters += [event for event in self._raw.decode(text) if event.ph == _COUNTER]
+        return events
+
+    def _recovery(self) -> Recovery[Event]:
+        return _EventRecovery(self.counters)
 
 
-def arguments_of(text: msgspec.Raw) -> Arguments | None:
-    """The arguments of an event that came as text; None when they are no object."""
-    for piece in (bytes(text), None):
+class _EventRecovery(Recovery[Event]):
+    """Judges an event by its own fields first: arguments that are not as they should be cost only themselves."""
+
+    def __init__(self, counters: list[RawEvent]) -> None:
+        super().__init__(Event)
+        self._counters = counters
+        self._raw = msgspec.json.Decoder(RawEvent)
+
+    def _decode(self, piece: bytes) -> Event | None:
         try:
-            return _ARGUMENTS.decode(mended(bytes(text)) if piece is None else piece)
+            event = self._raw.decode(piece)
+            typed = event.typed(_arguments(event.args))
         except JSON_ERRORS:
-            continue
-    return None
+            return None
+        if event.ph == _COUNTER:
+            self._counters.append(event)
+        return typed
+
+    def _mend(self, piece: bytes) -> Event | None:
+        text = mended(piece)
+        return self._decode(text) or self._decode(with_quotes_escaped(text))
+
+
+def _arguments(text: msgspec.Raw) -> Arguments | None:
+    """The arguments of an event; None when they are no object."""
+    try:
+        return _ARGUMENTS.decode(text)
+    except msgspec.ValidationError:
+        return None

@@ -11,7 +11,7 @@ from dynolog.analysis.base_time import find_base_ns
 from dynolog.analysis.column_builder import FIELDS, Keys, RowBuilder
 from dynolog.analysis.columns import TraceColumns
 from dynolog.analysis.event_fields import Event, RawEvent
-from dynolog.analysis.event_reader import CutText, EventReader, arguments_of
+from dynolog.analysis.event_reader import CutText, EventReader
 from dynolog.analysis.load_options import LoadOptions
 from dynolog.analysis.mark_builder import CounterBuilder, FlowBuilder, MarkBuilder, key
 from dynolog.analysis.pairs import Pairs
@@ -25,6 +25,7 @@ __all__ = ["LoadOptions", "load"]
 Progress = Callable[[int], None]
 _FLOWS = frozenset("stf")
 _MARKS = frozenset("iIRn")
+_PAIRED = frozenset("BE")
 
 
 def load(path: str, options: LoadOptions | None = None, progress: Progress | None = None) -> TraceColumns:
@@ -44,10 +45,11 @@ def load(path: str, options: LoadOptions | None = None, progress: Progress | Non
         loading = _Loading(options, report, window)
         try:
             for batch in reader:
-                loading.add(batch)
-        except NotATrace:
-            raise
+                loading.add(batch, reader.counters)
+                reader.counters.clear()
         except TraceUnreadable as error:
+            if isinstance(error, NotATrace) and not cut.cut:
+                raise
             report.truncated = error.reason
     report.truncated = cut.cut or report.truncated
     report.text_bytes, report.compressed = cut.size_bytes, text.compressed
@@ -97,26 +99,22 @@ class _Loading:
         self._counters = CounterBuilder(report)
         self._pairs = Pairs()
 
-    def add(self, batch: Sequence[Event | RawEvent]) -> None:
+    def add(self, events: Sequence[Event], counters: Sequence[RawEvent]) -> None:
         """Take a batch."""
-        self._report.events += len(batch)
-        phases: dict[str, list[Event]] = {}
-        for event in batch:
-            if isinstance(event, RawEvent):
-                if event.ph == "C" and self._options.counters:
-                    self._counters.add([event])
-                typed = _typed(event)
-            else:
-                typed = event
-            try:
-                phases[event.ph].append(typed)
-            except KeyError:
-                phases[event.ph] = [typed]
-        for phase, events in phases.items():
-            self._report.phases[phase] = self._report.phases.get(phase, 0) + len(events)
-            self._add_phase(phase, events)
+        self._report.events += len(events)
+        if counters and self._options.counters:
+            self._counters.add(counters)
+        complete = [event for event in events if event.ph == "X"]
+        others = [event for event in events if event.ph != "X"]
+        for phase in {event.ph for event in others}:
+            self._add_phase(phase, [event for event in others if event.ph == phase])
+        if any(event.ph in _PAIRED for event in others):
+            self._rows.add(self._pairs.add([event for event in others if event.ph in _PAIRED]), self._window)
+        if complete:
+            self._add_phase("X", complete)
 
     def _add_phase(self, phase: str, events: list[Event]) -> None:
+        self._report.phases[phase] = self._report.phases.get(phase, 0) + len(events)
         if phase == "X":
             self._rows.add(events, self._window)
         elif phase in _FLOWS:
@@ -126,9 +124,7 @@ class _Loading:
             self._marks.add_marks(events)
         elif phase == "M":
             self._marks.add_names(events)
-        elif phase in ("B", "E"):
-            self._rows.add(self._pairs.add(events), self._window)
-        elif phase != "C":
+        elif phase not in _PAIRED and phase != "C":
             self._report.skip(f"phase {phase!r}", len(events))
 
     def finish(self, members: dict[str, object]) -> TraceColumns:
@@ -158,9 +154,3 @@ class _Loading:
             head=head,
             report=report,
         )
-
-
-def _typed(event: RawEvent) -> Event:
-    return Event(
-        event.ph, event.cat, event.name, event.pid, event.tid, event.ts, event.dur, event.id, arguments_of(event.args)
-    )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dynolog.analysis.argument_columns import integers
 from dynolog.analysis.column_builder import Keys
 from dynolog.analysis.columns import NONE, Counters, Flows, Instants, Integers, TrackName
-from dynolog.analysis.event_fields import Event, Key, RawEvent
+from dynolog.analysis.event_fields import Event, RawEvent
 from dynolog.analysis.exact_time import exact_ns
 from dynolog.analysis.interning import Numbering
 from dynolog.analysis.read_report import NO_TIME, ReadReport
@@ -29,14 +29,14 @@ class FlowBuilder:
         }
 
     def add(self, events: Sequence[Event]) -> None:
-        """Take arrow ends in."""
+        """Take arrow ends of one phase in."""
         count = len(events)
         at_ns = exact_ns([event.ts for event in events])
         timed = at_ns != NONE
         self._report.skip(NO_TIME, int(np.count_nonzero(~timed)))
         columns: dict[str, NDArray[Any]] = {
             "at_ns": at_ns,
-            "phase": np.fromiter((ord(event.ph) for event in events), np.uint8, count),
+            "phase": np.full(count, ord(events[0].ph), np.uint8),
             "id": integers([event.id for event in events]),
             "kind": self._kinds.of([event.cat for event in events], count),
             "process": self._keys.processes.of([event.pid for event in events], count),
@@ -131,7 +131,7 @@ class CounterBuilder:
             for label, value in _numbers(event.args).items():
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
                     self._at.append(at_ns)
-                    self._ids.append(self._series[event.name, label, key(event.pid)])
+                    self._ids.append(self._series[str(event.name), label, key(event.pid)])
                     self._values.append(value)
 
     def finish(self, base_ns: int) -> Counters:
@@ -151,8 +151,8 @@ def _numbers(text: msgspec.Raw) -> dict[str, object]:
         return {}
 
 
-def key(value: Key) -> int | str:
+def key(value: object) -> int | str:
     """A pid or tid as a whole number or a text; "" when the event has none."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else str(value)
-    return "" if value is None else value
+    if isinstance(value, (int, str)):
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() else "" if value is None else str(value)

@@ -86,14 +86,19 @@ class TraceReader(Generic[E]):
 
     def _parse(self, text: bytes, recovery: Recovery[E], final: bool) -> tuple[list[E], bytes, bytes | None]:
         """Events, the text that is left, and the text after the closing bracket if it was met."""
-        if not final and (cut := _last_separator(text)):
+        events: list[E] = []
+        if cut := _last_separator(text):
             try:
-                return self._decode_batch(b"[" + text[: cut[0]] + b"]"), text[cut[1] :], None
+                events, rest = self._decode_batch(b"[" + text[: cut[0]] + b"]"), text[cut[1] :]
             except JSON_ERRORS:
                 pass  # something in there needs a closer look
+            else:
+                if not final:
+                    return events, rest, None
+                text = rest
         found = recovery.recover(text, final)
         self._note(found, self._read_bytes - len(text))
-        return found.events, text[found.rest :], text[found.tail :] if found.tail >= 0 else None
+        return events + found.events, text[found.rest :], text[found.tail :] if found.tail >= 0 else None
 
     def _recovery(self) -> Recovery[E]:
         """What takes a batch apart that does not parse as a whole."""
