@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from dynolog.cli.metric_filter import matches
 from dynolog.cli.quantities import duration, value
 from dynolog.cli.table import table
@@ -25,13 +27,7 @@ def chosen(reply: MetricsReply, pattern: str) -> MetricsReply:
     if not pattern:
         return reply
     records = [
-        Record(
-            wall_ns=record.wall_ns,
-            source=record.source,
-            values=values,
-            labels=record.labels,
-            intervals_ns=record.intervals_ns,
-        )
+        msgspec.structs.replace(record, values=values)
         for record in reply.records
         if (values := {key: number for key, number in record.values.items() if matches(key, pattern)})
     ]

@@ -7,6 +7,7 @@ from dynolog.collectors import (
     disk,
     edac,
     filesystem,
+    gpu,
     interrupts,
     load,
     memory,
@@ -49,6 +50,7 @@ COLLECTORS: tuple[CollectorSpec, ...] = (
     sensors.SPEC,
     rapl.SPEC,
     perf.SPEC,
+    gpu.SPEC,
     own.SPEC,
 )
 

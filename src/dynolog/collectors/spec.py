@@ -6,12 +6,48 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from dynolog.model.flag import Flag, Settings
+from dynolog.model.gpu import GpuReading
 from dynolog.model.metric import Metric
 from dynolog.model.status import CollectorStatus, ExporterStatus, IpcStatus
+from dynolog.sources.gpu_source import GpuSource
 from dynolog.sources.host_files import HostFiles
 
 Snapshot = TypeVar("Snapshot")
 Values = dict[str, int | float | str]
+
+
+class DeviceValues(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of one device, which make a record of their own.
+
+    `subject` tells it from the other devices of its source and never changes while it is there (`0`, `0-gi1-ci0`); `labels` may. With
+    a `reading`, those who use the device are looked up, and their labels come on top.
+    """
+
+    subject: str
+    labels: Mapping[str, str]
+    values: Values
+    reading: GpuReading | None = None
+
+
+class DeviceReport(Values):
+    """Values of the host, as those of any collector, and beside them `devices`.
+
+    `interval_ns` is the measured interval of the devices' values, where it is not that between the reads (0: it is). `age_ns` is how
+    long before this round they were taken.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, int | float | str],
+        devices: Sequence[DeviceValues],
+        *,
+        interval_ns: int = 0,
+        age_ns: int = 0,
+    ) -> None:
+        super().__init__(values)
+        self.devices = tuple(devices)
+        self.interval_ns = interval_ns
+        self.age_ns = age_ns
 
 
 class Notices(Protocol):
@@ -35,7 +71,10 @@ class Collector(Protocol[Snapshot]):
         ...
 
     def compute(self, before: Snapshot, after: Snapshot, elapsed_s: float) -> Values:
-        """Values of the interval from `before` to `after`, which took `elapsed_s` by the monotonic clock."""
+        """Values of the interval from `before` to `after`, which took `elapsed_s` by the monotonic clock.
+
+        A collector of devices gives a DeviceReport. One that has a `close` method is closed when it is switched off.
+        """
         ...
 
 
@@ -87,13 +126,21 @@ class NothingCounted:
         return None
 
 
+def declare_nothing(_metrics: Sequence[Metric]) -> None:
+    """For a collector that runs without a daemon around it."""
+
+
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What a collector is made from."""
+    """What a collector is made from. `declare` takes metrics into the catalogue that only the running source can describe; `gpu` is the
+    daemon's way to its accelerators (None: the collector makes its own).
+    """
 
     host: HostFiles
     settings: Settings
     notices: Notices
     own: OwnCounters = NothingCounted()
+    declare: Callable[[Sequence[Metric]], None] = declare_nothing
+    gpu: GpuSource | None = None
 
 
 class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +148,7 @@ class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
     (`--NAME_interval_s`, 0 = the kernel monitor's) from the name, and the catalogue from `metrics`. A source that is slow or
     slow to change (sensors behind a bus) is never read more often than every `shortest_interval_s`. Where the public Dynolog
     has other names for the two flags, they are `own_enable_flag` and `own_interval_flag`; the derived names then mean the same.
+    `device_source` is the source of the records of its devices, for a collector that gives a DeviceReport.
     """
 
     name: str
@@ -113,6 +161,7 @@ class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
     shortest_interval_s: float = 0.0
     own_enable_flag: str = ""
     own_interval_flag: str = ""
+    device_source: str = ""
 
     @property
     def enable_flag(self) -> str:

@@ -3,8 +3,9 @@
 import logging
 import os
 
+from dynolog.collectors import gpu
 from dynolog.collectors.registry import declared_catalogue
-from dynolog.daemon.wiring import exporter_context
+from dynolog.daemon.wiring import exporter_context, owners_of_metrics
 from dynolog.exporters.registry import EXPORTERS, chosen
 from dynolog.exporters.selected import Selections
 from dynolog.model.errors import FlagError
@@ -27,6 +28,7 @@ def check_exporters(settings: Settings) -> tuple[str, ...]:
 
     No socket is opened, nothing is written, and a daemon that runs is not disturbed: its spool is left alone.
     """
+    gpu.options_of(settings, settings.text("root_dir"), settings.number(gpu.INTERVAL.name))
     remarks = _Remarks()
     root = logging.getLogger()
     root.addHandler(remarks)
@@ -34,7 +36,9 @@ def check_exporters(settings: Settings) -> tuple[str, ...]:
         _check_spool(settings.text("spool_dir"))
         catalogue = declared_catalogue()
         without_spool = Settings(settings.flags.values(), {**settings.given, "spool_dir": ""})
-        context = exporter_context(without_spool, catalogue, lambda _file, _line, _text: None, lambda _line: None)
+        context = exporter_context(
+            without_spool, catalogue, owners_of_metrics(), lambda _file, _line, _text: None, lambda _line: None
+        )
         selections = Selections(settings.text("exporters_config"), (spec.name for spec in EXPORTERS), context)
         for spec in chosen(settings):
             selections.check(spec)

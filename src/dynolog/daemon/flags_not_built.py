@@ -17,18 +17,6 @@ def _flag(name: str, default: FlagValue, what: str, why: str, section: str) -> F
 
 
 NOT_BUILT_FLAGS = (
-    _flag("enable_gpu_monitor", False, "GPU metrics", _GPU, "gpu"),
-    _flag("dcgm_lib_path", "/lib64/libdcgm.so", "where libdcgm is", _GPU, "gpu"),
-    _flag(
-        "dcgm_fields",
-        "50,54,100,155,204,1001,1002,1003,1004,1005,1006,1007,1008,1009,1010,1011,1012",
-        "DCGM fields",
-        _GPU,
-        "gpu",
-    ),
-    _flag("dcgm_reporting_interval_s", 10.0, "seconds between GPU reports", _GPU, "gpu"),
-    _flag("dcgm_report_interval_s", 10.0, "the same as dcgm_reporting_interval_s", _GPU, "gpu"),
-    _flag("dcgm_standalone_address", "", "a running DCGM host engine", _GPU, "gpu"),
     _flag("enable_tpu_monitor", False, "TPU metrics", _GPU, "gpu"),
     _flag("tpu_device_plugin_url", "http://localhost:2112/metrics", "the TPU device plugin", _GPU, "gpu"),
     _flag("tpu_reporting_interval_s", 10.0, "seconds between TPU reports", _GPU, "gpu"),

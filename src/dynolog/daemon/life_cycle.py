@@ -157,6 +157,7 @@ class LifeCycle:
             return
         if not self._daemon.pipeline.stop(_PIPELINE_STOP_S):
             _log.warning("a collector hangs and is left behind")
+        self._daemon.gpus.close()
         timeout_s = self._settings.number("shutdown_timeout_s")
         if not self._daemon.fanout.close(min(timeout_s, _LOCAL_STOP_S), timeout_s):
             _log.warning("not everything could be delivered within --shutdown_timeout_s")

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from dynolog import __version__
 from dynolog.daemon.glog import GlogSink
-from dynolog.model.status import DaemonStatus, IpcStatus, SelfStatus
+from dynolog.model.status import CollectorState, DaemonStatus, IpcStatus, SelfStatus
 from dynolog.sources.own_process import OwnProcessReader
 
 if TYPE_CHECKING:
     from dynolog.daemon.wiring import Daemon
 
-_HEALTHY = 1
+_HEALTHY, _FAILING = 1, 0
+_BAD = (CollectorState.UNAVAILABLE, CollectorState.FAILING, CollectorState.STALLED)
 
 
 class Status:
@@ -28,8 +29,9 @@ class Status:
         self._started_cpu_ns = self._process.read().cpu_ns
 
     def health(self) -> int:
-        """1; with GPU monitoring it will be 0 while the GPU source fails."""
-        return _HEALTHY
+        """1; with GPU monitoring on, 0 while the GPU source fails."""
+        gpu = next((one for one in self._daemon.pipeline.statuses() if one.name == "gpu"), None)
+        return _FAILING if gpu is not None and gpu.state in _BAD else _HEALTHY
 
     def describe(self) -> DaemonStatus:
         """Everything `dyno status --verbose` shows."""
@@ -45,6 +47,7 @@ class Status:
             rpc_addresses=daemon.rpc.addresses,
             active_captures=daemon.traces.active_captures,
             missing=self._missing(),
+            gpu=daemon.gpus.status() if daemon.gpus.is_enabled else None,
         )
 
     def _own(self) -> SelfStatus:

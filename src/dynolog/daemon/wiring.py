@@ -2,11 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dynolog.collectors.registry import COLLECTORS, declared_catalogue
-from dynolog.collectors.spec import Context
+from dynolog.collectors.spec import CollectorSpec, Context, Notices
 from dynolog.daemon.glog import GlogSink
+from dynolog.daemon.gpus import Gpus
 from dynolog.daemon.status import Status
 from dynolog.exporters.registry import EXPORTERS, chosen
 from dynolog.exporters.selected import Selections
@@ -14,10 +15,11 @@ from dynolog.exporters.spec import ExporterContext
 from dynolog.ipc.listener import IPC_NAME, IpcListener
 from dynolog.model.clock import SystemClock
 from dynolog.model.flag import Settings
-from dynolog.model.metric import Catalogue
+from dynolog.model.metric import Catalogue, Metric, Scope
 from dynolog.model.record import Record
 from dynolog.model.status import IpcStatus
 from dynolog.pipeline.config import config_of
+from dynolog.pipeline.device_records import DeviceBoard
 from dynolog.pipeline.fanout import Fanout
 from dynolog.pipeline.latest import LatestRecords
 from dynolog.pipeline.notice_board import NoticeBoard
@@ -37,9 +39,15 @@ def hostname() -> str:
     return os.environ.get("K8S_NODE_NAME") or os.uname().nodename
 
 
+def owners_of_metrics() -> dict[tuple[str, Scope], str]:
+    """The collector that gives each metric, by its name and scope."""
+    return {(metric.name, metric.scope): spec.name for spec in COLLECTORS for metric in spec.metrics}
+
+
 def exporter_context(
     settings: Settings,
     catalogue: Catalogue,
+    owners: dict[tuple[str, Scope], str],
     write_log: Callable[[str, int, str], None],
     write_line: Callable[[bytes], None],
 ) -> ExporterContext:
@@ -50,7 +58,7 @@ def exporter_context(
         hostname=hostname(),
         write_log=write_log,
         write_line=write_line,
-        owners={(metric.name, metric.scope): spec.name for spec in COLLECTORS for metric in spec.metrics},
+        owners=owners,
     )
 
 
@@ -62,25 +70,35 @@ class Daemon:
     ) -> None:
         self.settings = settings
         clock = SystemClock()
-        catalogue = declared_catalogue()
+        catalogue = self._catalogue = declared_catalogue()
+        self._owners = owners_of_metrics()
         host = HostFiles(settings.text("root_dir"))
         self.notices = NoticeBoard("ipc")
         self.exporters = chosen(settings)
         self.selections = Selections(
             settings.text("exporters_config"),
             (spec.name for spec in EXPORTERS),
-            exporter_context(settings, catalogue, sink.write_at_info, sink.write_line),
+            exporter_context(settings, catalogue, self._owners, sink.write_at_info, sink.write_line),
         )
         self.fanout = Fanout(((spec.name, self.selections.make(spec)) for spec in self.exporters), clock)
         self.latest = LatestRecords(catalogue, COLLECTORS, clock)
         self.ipc: IpcListener | None = None
         counters = PipelineCounters()
+        board = DeviceBoard()
+        self.gpus = Gpus(settings, board, loop)
+
+        def context_of(spec: CollectorSpec, notices: Notices) -> Context:
+            return Context(
+                host=host,
+                settings=settings,
+                notices=notices,
+                own=counters,
+                declare=lambda metrics: self._declare(spec, metrics),
+                gpu=self.gpus.source,
+            )
+
         self.pipeline = Pipeline(
-            COLLECTORS,
-            lambda _spec, notices: Context(host=host, settings=settings, notices=notices, own=counters),
-            clock,
-            self._deliver,
-            config_of(settings, COLLECTORS),
+            COLLECTORS, context_of, clock, self._deliver, config_of(settings, COLLECTORS), board=board
         )
         counters.attach(self.pipeline, self.fanout, self.ipc_status, lambda: sink.lost_lines)
         self.traces = TraceService(
@@ -103,12 +121,17 @@ class Daemon:
             )
         self.status = Status(self, sink, hostname(), said)
         self.rpc = RpcServer(
-            loop, Services(traces=self.traces, metrics=self.latest, status=self.status), settings, clock
+            loop, Services(traces=self.traces, metrics=self.latest, status=self.status, gpus=self.gpus), settings, clock
         )
 
     def ipc_status(self) -> IpcStatus | None:
         """The counters of the IPC, None when it is off. From any thread."""
         return self.ipc.status(self.traces.trainer_count) if self.ipc is not None else None
+
+    def _declare(self, spec: CollectorSpec, metrics: Sequence[Metric]) -> None:
+        """Take metrics that only a running source can describe into the catalogue."""
+        for metric in self._catalogue.declare(metrics):
+            self._owners[metric.name, metric.scope] = spec.name
 
     def _deliver(self, record: Record) -> None:
         self.latest.put(record)

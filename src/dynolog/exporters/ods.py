@@ -54,8 +54,8 @@ class OdsEncoder:
 
     def _datapoints(self, record: Record) -> list[str]:
         """Percent-encoded. A number with a sign and a point needs no encoding, the quotes around a float do."""
-        device = record.labels.get("device")
-        entity = self._entity if device is None else f"{self._entity}.gpu.{device}"
+        device = record.about
+        entity = self._entity if not device else f"{self._entity}.gpu.{device}"
         starts = self._starts
         points = []
         for key, value in sorted(record.values.items()):

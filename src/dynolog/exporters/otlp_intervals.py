@@ -61,7 +61,7 @@ class Intervals:
         """
         end_ns = record.wall_ns
         measured_ns = self._measured_ns(record, collector)
-        key = (record.source, record.labels.get("device", ""), collector)
+        key = (record.source, record.about, collector)
         stream = self._streams.get(key)
         follows = False
         start_ns = end_ns - measured_ns if measured_ns > 0 else 0

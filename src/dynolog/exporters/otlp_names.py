@@ -83,6 +83,9 @@ _INSTANCES: Mapping[Scope, str] = {
     Scope.CORE_TYPE: "cpu.core_type",
     Scope.EVENT: "dynolog.event",
     Scope.CGROUP: "cgroup.path",
+    Scope.XID: "dynolog.gpu.xid",
+    Scope.GPU_LINK: "dynolog.gpu.link",
+    Scope.GPU_REASON: "dynolog.gpu.reason",
 }
 # Beside the host's metric of the same name: in one metric a sum or mean would count each part twice.
 _BESIDE_THE_HOST = {
@@ -157,8 +160,8 @@ def _attributes(metric: Metric) -> Attributes:
         case Scope.RDMA:
             words = {"port_rcv_": "receive", "rx_": "receive", "port_xmit_": "transmit", "tx_": "transmit"}
             return (("hw.type", "network"), *_direction(name, words, _NETWORK_DIRECTION))
-        case Scope.GPU:
-            return _GPU_ATTRIBUTES.get(name, ())
+        case Scope.GPU | Scope.XID | Scope.GPU_LINK | Scope.GPU_REASON as scope:
+            return _GPU_ATTRIBUTES.get(name, () if scope is Scope.GPU else (("hw.type", "gpu"),))
         case _:
             return ()
 
@@ -242,10 +245,29 @@ def _semconv() -> dict[tuple[str, Scope], OtlpName]:
     for name, kind in (("correctable", "corrected"), ("uncorrectable", "uncorrected")):
         memory = (("hw.type", "memory"), ("error.type", kind))
         add(Scope.MEMORY_CONTROLLER, f"edac_{name}_errors", "hw.errors", "{error}", *memory)
-    gpu = ("hw.type", "gpu")
-    add(Scope.GPU, "gpu_device_utilization", "hw.gpu.utilization", "1", gpu, ("hw.gpu.task", "general"), over=100)
-    add(Scope.GPU, "gpu_power_draw", "hw.power", "W", gpu)
+    table.update(_semconv_gpu())
     return table
+
+
+def _semconv_gpu() -> dict[tuple[str, Scope], OtlpName]:
+    gpu = ("hw.type", "gpu")
+    names = {
+        "gpu_device_utilization": OtlpName(
+            "hw.gpu.utilization", "1", over=100, attributes=(gpu, ("hw.gpu.task", "general"))
+        ),
+        "gpu_memory_used_bytes": OtlpName("hw.gpu.memory.usage", "By", attributes=(gpu,)),
+        "gpu_memory_total_bytes": OtlpName("hw.gpu.memory.limit", "By", attributes=(gpu,)),
+        "gpu_power_draw": OtlpName("hw.power", "W", attributes=(gpu,)),
+        "gpu_energy_joules": OtlpName("hw.energy", "J", attributes=(gpu,)),
+        "gpu_temperature_celsius": OtlpName("hw.temperature", "Cel", attributes=(gpu,)),
+    }
+    for task in ("encoder", "decoder"):
+        names[f"gpu_{task}_utilization"] = OtlpName(
+            "hw.gpu.utilization", "1", over=100, attributes=(gpu, ("hw.gpu.task", task))
+        )
+    for kind in ("corrected", "uncorrected"):
+        names[f"ecc_{kind}_errors"] = OtlpName("hw.errors", "{error}", attributes=(gpu, ("error.type", kind)))
+    return {(name, Scope.GPU): otlp for name, otlp in names.items()}
 
 
 _SEMCONV = _semconv()

@@ -66,6 +66,9 @@ DYNOLOG_LABELS = {
     Scope.CORE_TYPE: "core_type",
     Scope.EVENT: "event",
     Scope.CGROUP: "cgroup",
+    Scope.XID: "xid",
+    Scope.GPU_LINK: "link",
+    Scope.GPU_REASON: "reason",
 }
 STANDARD_LABELS = {
     **DYNOLOG_LABELS,
@@ -110,6 +113,9 @@ _DIRECTIONS = {"rx": "receive", "tx": "transmit", "rcv": "receive", "xmit": "tra
 _PREFIXES = {
     Scope.NIC: "network_",
     Scope.GPU: "gpu_",
+    Scope.XID: "gpu_",
+    Scope.GPU_LINK: "gpu_",
+    Scope.GPU_REASON: "gpu_",
     Scope.RDMA: "rdma_",
     # Beside the host's metric of the same name: a sum over one family must not count a part and the whole.
     Scope.SOCKET: "socket_",
@@ -261,8 +267,13 @@ class Families:
         return tuple(self._by_metric.values())
 
     def of(self, metric: Metric) -> Family:
-        """The family of a metric of the catalogue."""
-        return self._by_metric[metric.name, metric.scope]
+        """The family of a metric of the catalogue. Raises NameTaken for one that was declared at run time and whose name is another's."""
+        family = self._by_metric.get((metric.name, metric.scope))
+        if family is None:
+            family = self._make(metric)
+            self._take(family, f"{metric.name} ({metric.scope})")
+            self._by_metric[metric.name, metric.scope] = family
+        return family
 
     def undeclared(self, key: str) -> Family | None:
         """A gauge for a key that nothing declares, with a legal name; None when that name is another's."""

@@ -11,7 +11,7 @@ from dynolog.exporters.prometheus_names import Families, Family, NameTaken, Type
 from dynolog.exporters.prometheus_part import Part
 from dynolog.exporters.prometheus_sample import Sample
 from dynolog.model.clock import Clock
-from dynolog.model.metric import Catalogue, Scope
+from dynolog.model.metric import Catalogue, Scope, Series
 from dynolog.model.record import Record
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class _Source:
 
 
 class _Group:
-    """One source and device: its samples by key of the record (None: a key that is left out), and its parts by collector."""
+    """One source and device (Record.about): its samples by key of the record (None: a key that is left out), and its parts by collector."""
 
     def __init__(self, source: str, device: str) -> None:
         self.source = source
@@ -131,8 +131,7 @@ class SeriesStore:
             self._heard_of(record, now_ns + min(part.age_ns for part in group.parts.values()))
 
     def _group_of(self, record: Record) -> _Group | None:
-        # What tells two devices of a source apart; other labels (job_id) change on the same device.
-        identity = (record.source, record.labels.get("device", ""))
+        identity = (record.source, record.about)
         group = self._groups.get(identity)
         if group is None:
             if len(self._groups) >= _MOST_GROUPS:
@@ -170,11 +169,11 @@ class SeriesStore:
     def _add(self, group: _Group, key: str) -> tuple[Sample, Part] | None:
         """A key that the group did not have: what it stands for is looked up once. None when it is left out."""
         series = self._catalogue.resolve(key)
-        if series is None:
-            family, instance, collector = self._undeclared(key), "", _WHOLE
-        else:
-            metric, instance = series.metric, series.instance
-            family, collector = self._names.of(metric), self._owners.get((metric.name, metric.scope), _WHOLE)
+        family = self._family(key, series)
+        instance, collector = "", _WHOLE
+        if series is not None:
+            instance = series.instance
+            collector = self._owners.get((series.metric.name, series.metric.scope), _WHOLE)
         if family is None:
             if len(group.entries) < _MOST_DEPARTED:
                 group.entries[key] = None
@@ -190,9 +189,9 @@ class SeriesStore:
         entry = group.entries[key] = (sample, part)
         return entry
 
-    def _undeclared(self, key: str) -> Family | None:
+    def _family(self, key: str, series: Series | None) -> Family | None:
         try:
-            return self._names.undeclared(key)
+            return self._names.undeclared(key) if series is None else self._names.of(series.metric)
         except NameTaken as error:
             _log.warning("%s: the second is left out", error)
             return None

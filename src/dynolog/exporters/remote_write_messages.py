@@ -120,7 +120,7 @@ class RemoteWriteEncoder:
 
     def message(self, record: Record) -> bytes:
         """A WriteRequest, not compressed."""
-        device = record.labels.get("device", "")
+        device = record.about
         relabelled = self._take_labels(record, device)
         end = _SECOND_VARINT + varint(max(record.wall_ns // 1_000_000, 0))
         parts = []

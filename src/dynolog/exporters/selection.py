@@ -1,12 +1,12 @@
 """What an exporter gets of the records, by the rules of `--exporters_config`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from dynolog.exporters.selection_rules import Rules, matcher
 from dynolog.exporters.selection_window import Nature, Windows
-from dynolog.model.metric import Catalogue, Kind, Scope
+from dynolog.model.metric import Catalogue, Kind, Metric, Scope
 from dynolog.model.record import Record
 
 Owners = Mapping[tuple[str, Scope], str]
@@ -36,9 +36,13 @@ class Selection:
         rename = self.rules.rename
         if not rename:
             return self._catalogue
-        return Catalogue(
-            msgspec.structs.replace(metric, name=rename.get(metric.name, metric.name)) for metric in self._catalogue
-        )
+
+        def renamed(metrics: Iterable[Metric]) -> Iterator[Metric]:
+            return (msgspec.structs.replace(metric, name=rename.get(metric.name, metric.name)) for metric in metrics)
+
+        made = Catalogue(renamed(self._catalogue))
+        self._catalogue.follow(lambda metrics: made.declare(renamed(metrics)))
+        return made
 
     @property
     def renamed_owners(self) -> Owners:

@@ -58,13 +58,7 @@ class _Window:
         for key, (total, weights) in self.weighted.items():
             self.values[key] = total / weights
         last = self.last
-        closed = Record(
-            wall_ns=last.wall_ns,
-            source=last.source,
-            values=self.values,
-            labels=last.labels,
-            intervals_ns=self.intervals_ns,
-        )
+        closed = msgspec.structs.replace(last, values=self.values, intervals_ns=self.intervals_ns)
         self.last, self.values, self.weighted, self.intervals_ns = None, {}, {}, {}
         return [closed]
 

@@ -36,7 +36,7 @@ class StatsdLines:
 
     def lines(self, record: Record) -> Iterator[bytes]:
         """A line for each number; two for a negative gauge in plain StatsD, where a sign alone means a change."""
-        device = record.labels.get("device", "")
+        device = record.about
         more = self._label_tags(record) if self._tags else ""
         for key, value in record.values.items():
             # The difference is not 0 for infinities and NaN.

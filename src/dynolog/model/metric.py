@@ -1,7 +1,8 @@
 """What a metric is, and the catalogue that every view of metrics is derived from."""
 
 import re
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -80,30 +81,66 @@ class Series(msgspec.Struct, frozen=True):
 
 _NODE_KEY = re.compile(r"^(.+)_node(\d+)$")
 _CPU_INSTANCE = re.compile(r"^cpu(\d+)$")
+_WITHOUT_SUFFIX = frozenset((Scope.HOST, Scope.GPU, Scope.NODE, Scope.CPU, Scope.RDMA, Scope.CGROUP))
+# Metrics that sources may add while the daemon runs; DCGM describes some 600.
+_MOST_ADDED = 2048
 
 
 class Catalogue:
     """All metrics the daemon can produce; the only place where they are described.
 
-    Built once from what the registered collectors declare. Raises ValueError when two entries claim one name and scope.
+    Built once from what the registered collectors declare. Raises ValueError when two entries claim one name and scope. What only a
+    running source can describe (the fields that DCGM lists) is added with `declare`, from any thread.
     """
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._by_identity: dict[tuple[str, Scope], Metric] = {}
         self._by_suffix_name: dict[str, Metric] = {}
-        for metric in metrics:
-            identity = (metric.name, metric.scope)
-            if identity in self._by_identity:
-                raise ValueError(f"metric {metric.name} ({metric.scope}) is declared twice")
-            self._by_identity[identity] = metric
-            if metric.scope not in (Scope.HOST, Scope.GPU, Scope.NODE, Scope.CPU, Scope.RDMA, Scope.CGROUP):
-                other = self._by_suffix_name.setdefault(metric.name, metric)
-                if other is not metric:
-                    raise ValueError(f"metric {metric.name} has two device scopes: {other.scope} and {metric.scope}")
         self._resolved: dict[str, Series | None] = {}
+        self._lock = threading.Lock()
+        self._followers: list[Callable[[Sequence[Metric]], object]] = []
+        self._room = _MOST_ADDED
+        for metric in metrics:
+            if clash := self._clash(metric):
+                raise ValueError(clash)
+            self._enter(metric)
+
+    def declare(self, metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+        """Add metrics at run time; those that are new. One whose name is taken is left out, and so is what exceeds 2,048 in all."""
+        with self._lock:
+            added = []
+            for metric in metrics:
+                if self._room and not self._clash(metric):
+                    self._enter(metric)
+                    self._room -= 1
+                    added.append(metric)
+            if added:
+                self._resolved.clear()
+            followers = tuple(self._followers)
+        for follow in followers if added else ():
+            follow(added)
+        return tuple(added)
+
+    def follow(self, follower: Callable[[Sequence[Metric]], object]) -> None:
+        """Have `follower` called with all metrics that `declare` adds from now on."""
+        with self._lock:
+            self._followers.append(follower)
+
+    def _clash(self, metric: Metric) -> str:
+        if (metric.name, metric.scope) in self._by_identity:
+            return f"metric {metric.name} ({metric.scope}) is declared twice"
+        if metric.scope not in _WITHOUT_SUFFIX and (other := self._by_suffix_name.get(metric.name)):
+            return f"metric {metric.name} has two device scopes: {other.scope} and {metric.scope}"
+        return ""
+
+    def _enter(self, metric: Metric) -> None:
+        self._by_identity[metric.name, metric.scope] = metric
+        if metric.scope not in _WITHOUT_SUFFIX:
+            self._by_suffix_name[metric.name] = metric
 
     def __iter__(self) -> Iterator[Metric]:
-        return iter(self._by_identity.values())
+        # A copy: another thread may declare more meanwhile.
+        return iter(tuple(self._by_identity.values()))
 
     def __len__(self) -> int:
         return len(self._by_identity)

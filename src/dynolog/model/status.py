@@ -4,6 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
+from dynolog.model.gpu_view import GpuStatus
+
 
 class CollectorState(StrEnum):
     """How a collector fares."""
@@ -109,7 +111,9 @@ class SelfStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `dyno status --verbose` shows. `missing` says what cannot work here, why, and what would give it."""
+    """Everything `dyno status --verbose` shows. `missing` says what cannot work here, why, and what would give it; `gpu` is None unless
+    GPUs are monitored.
+    """
 
     version: str
     hostname: str
@@ -121,3 +125,4 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     rpc_addresses: tuple[str, ...] = ()
     active_captures: int = 0
     missing: tuple[str, ...] = ()
+    gpu: GpuStatus | None = None

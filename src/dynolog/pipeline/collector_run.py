@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from dynolog.collectors.spec import Collector, CollectorSpec, Context, Notices, Values
+from dynolog.collectors.spec import Collector, CollectorSpec, Context, DeviceReport, Notices, Values
 from dynolog.model.clock import Clock
 from dynolog.model.errors import SourceUnavailable
 from dynolog.model.status import CollectorState, CollectorStatus
+from dynolog.pipeline.device_records import DeviceBoard, DeviceRecord
 from dynolog.pipeline.notice_board import NoticeBoard
 from dynolog.pipeline.schedule import next_due_ns, next_multiple_ns, retry_delay_ns
 
@@ -30,13 +31,16 @@ class Baseline(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """What one round of a collector gave. `interval_ns` is measured; `error` is what was raised, if anything."""
+    """What one round of a collector gave. `interval_ns` is measured; `error` is what was raised, if anything. `devices` have records of
+    their own.
+    """
 
     took_ns: int
     cpu_ns: int
     baseline: Baseline | None = None
     values: Values = {}
     interval_ns: int = 0
+    devices: tuple[DeviceRecord, ...] = ()
     error: Exception | None = None
 
 
@@ -44,9 +48,14 @@ class CollectorRun:
     """All fields belong to the pipeline's lock, except during `attempt` and `say_unsaid`, which one thread runs without it."""
 
     def __init__(
-        self, spec: CollectorSpec, context_of: Callable[[CollectorSpec, Notices], Context], clock: Clock
+        self,
+        spec: CollectorSpec,
+        context_of: Callable[[CollectorSpec, Notices], Context],
+        clock: Clock,
+        board: DeviceBoard | None = None,
     ) -> None:
         self.spec = spec
+        self._board = board or DeviceBoard()
         self.name = spec.name
         self.notices = NoticeBoard(spec.name)
         self.enabled = False
@@ -112,6 +121,7 @@ class CollectorRun:
         assert started_ns is not None
         baseline: Baseline | None = None
         values: Values = {}
+        devices: tuple[DeviceRecord, ...] = ()
         elapsed_ns = 0
         error: Exception | None = None
         try:
@@ -121,6 +131,8 @@ class CollectorRun:
             if self._baseline is not None:
                 elapsed_ns = started_ns - self._baseline.monotonic_ns
                 values = self._collector.compute(self._baseline.snapshot, baseline.snapshot, elapsed_ns / 1e9)
+                if isinstance(values, DeviceReport):
+                    devices = self._board.records(self.name, self.spec.device_source, values, elapsed_ns)
         except Exception as caught:  # noqa: BLE001 - the boundary of a collector: counted and reported by `finish`
             error = caught
         took_ns = self._clock.monotonic_ns() - started_ns
@@ -130,6 +142,7 @@ class CollectorRun:
             baseline=baseline,
             values=values,
             interval_ns=elapsed_ns,
+            devices=devices,
             error=error,
         )
 
@@ -166,7 +179,7 @@ class CollectorRun:
         if self._failures_in_row:
             self._say(f"{self.name} works again", level=logging.INFO)
             self._failures_in_row = 0
-        return bool(attempt.values)
+        return bool(attempt.values or attempt.devices)
 
     def switch(self, enabled: bool) -> None:
         """On or off. Off lets go of the collector, as soon as no thread is in it."""
@@ -225,7 +238,14 @@ class CollectorRun:
             self._error = f"{type(error).__name__}: {error}"
             self._say(f"{self.name} failed: {self._error}", error)
 
+    def close(self) -> None:
+        """Let go of the collector's source; for one that has something to let go of. Does not wait."""
+        if (close := getattr(self._collector, "close", None)) is not None:
+            close()
+
     def _forget(self) -> None:
+        self.close()
+        self._board.forget(self.name)
         self._collector = None
         self._baseline = None
         self._last_ns = None

@@ -43,7 +43,7 @@ class LatestRecords:
             (metric.name, metric.scope): spec.name for spec in specs for metric in spec.metrics
         }
         self._lock = threading.Lock()
-        self._groups: dict[tuple[str, tuple[tuple[str, str], ...]], dict[str, _Arrived]] = {}
+        self._groups: dict[tuple[str, str], dict[str, _Arrived]] = {}
 
     @property
     def catalogue(self) -> Catalogue:
@@ -53,10 +53,8 @@ class LatestRecords:
     def put(self, record: Record) -> None:
         """Take a record in; constant work for each collector in it."""
         arrived = _Arrived(record, self._clock.monotonic_ns())
-        # What tells two devices of a source apart; other labels (job_id) change on the same device.
-        device = tuple((name, record.labels[name]) for name in ("device",) if name in record.labels)
         with self._lock:
-            group = self._groups.setdefault((record.source, device), {})
+            group = self._groups.setdefault((record.source, record.about), {})
             for collector in record.intervals_ns or (_WHOLE,):
                 group[collector] = arrived
 
@@ -87,9 +85,7 @@ class LatestRecords:
             for name, arrived in group.items()
             if name in arrived.record.intervals_ns
         }
-        return Record(
-            wall_ns=newest.wall_ns, source=newest.source, values=values, labels=newest.labels, intervals_ns=intervals
-        )
+        return msgspec.structs.replace(newest, values=values, intervals_ns=intervals)
 
     def _newest_with(self, key: str, group: Mapping[str, _Arrived], newest: Record) -> Record | None:
         """The newest record of the collector that gives `key`; None when that collector's values are stale."""

@@ -17,6 +17,7 @@ from dynolog.model.status import CollectorState, CollectorStatus
 from dynolog.pipeline.budget import Cost, CpuBudget
 from dynolog.pipeline.collector_run import Attempt, CollectorRun
 from dynolog.pipeline.config import PipelineConfig
+from dynolog.pipeline.device_records import DeviceBoard
 from dynolog.pipeline.schedule import effective_interval_ns, interval_ns, patience_ns, phase_ns
 from dynolog.sources.own_process import own_cpu_ns
 
@@ -44,8 +45,8 @@ class Pipeline:
     """Runs the collectors and delivers their records.
 
     `context_of` makes what a collector is built from (called on a worker thread, under the deadline). `deliver` takes each record, on
-    a worker thread, and must not block. `wait` waits on a condition for some seconds (None: for ever) and
-    `cpu_ns` tells the CPU time of this process; tests replace both.
+    a worker thread, and must not block. `board` makes the records of devices. `wait` waits on a condition for some seconds (None: for
+    ever) and `cpu_ns` tells the CPU time of this process; tests replace both.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Pipeline:
         deliver: Callable[[Record], None],
         config: PipelineConfig,
         *,
+        board: DeviceBoard | None = None,
         wait: Wait = threading.Condition.wait,
         cpu_ns: Callable[[], int] = own_cpu_ns,
     ) -> None:
@@ -67,7 +69,7 @@ class Pipeline:
         # The plain lock is what a round takes for each collector: a Condition's own costs Python calls.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._runs = tuple(CollectorRun(spec, context_of, clock) for spec in specs)
+        self._runs = tuple(CollectorRun(spec, context_of, clock, board) for spec in specs)
         self._round: _Round | None = None
         self._idle_since_ns = 0
         # The worker with this number is in charge; one with an older number ends as soon as its collector returns.
@@ -96,7 +98,11 @@ class Pipeline:
             threads = [thread for thread in (self._worker, self._watchdog) if thread is not None]
         for thread in threads:
             thread.join(max((deadline_ns - self._clock.monotonic_ns()) / 1e9, 0.0))
-        return not any(thread.is_alive() for thread in threads)
+        is_still = not any(thread.is_alive() for thread in threads)
+        if is_still:
+            for run in self._runs:
+                run.close()
+        return is_still
 
     def reconfigure(self, config: PipelineConfig) -> None:
         """Take over changed intervals and switches; collectors that stay on keep their base lines."""
@@ -194,8 +200,11 @@ class Pipeline:
                     self._changed.notify_all()
             if attempt.error is not None:
                 run.say_unsaid()
+            if good:
+                for device in attempt.devices:
+                    self._send(device.record(work.wall_ns))
             if not in_charge:
-                if good:
+                if good and attempt.values:
                     self._send_late(work.wall_ns, run.name, attempt)
                 return False
         return True

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from dynolog.model.capture import CaptureInfo
+from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.model.metric import Metric
 from dynolog.model.record import Record
 from dynolog.model.status import DaemonStatus
@@ -28,17 +29,20 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GetStatus(msgspec.Struct, frozen=True, kw_only=True, tag_field="fn", tag="getStatus"):
-    """Plain: exactly `{"status":1}`. `time` adds the daemon's clock, `verbose` everything."""
+    """Plain: exactly `{"status":1}`. `time` adds the daemon's clock and what `dyno status` shows beside it, `verbose` everything."""
 
     verbose: bool = False
     time: bool = False
 
 
 class StatusReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`status` 1, or 0 while the GPU source fails; no defaults so that it is always there."""
+    """`status` 1, or 0 while the GPU source fails; no defaults so that it is always there. `gpu_paused_until_wall_ns` is 0
+    unless GPU profiling is paused.
+    """
 
     status: int
     wall_ns: int = 0
+    gpu_paused_until_wall_ns: int = 0
     daemon: DaemonStatus | None = None
 
 
@@ -190,6 +194,19 @@ class CatalogueReply(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "ok"
 
 
+class GetGpus(msgspec.Struct, frozen=True, tag_field="fn", tag="getGpus"):
+    """Asks for the GPUs, how they fare, and who uses them."""
+
+
+class GpusReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The source of the devices, and the devices of its last report; MIG instances follow their device."""
+
+    gpu: GpuStatus
+    devices: tuple[GpuDevice, ...]
+    wall_ns: int
+    status: str = "ok"
+
+
 class Authenticated(msgspec.Struct, frozen=True, kw_only=True, tag_field="fn", tag="authenticated"):
     """Another request, signed with the shared secret; see rpc.token for what `mac` covers. It cannot hold another signed one."""
 
@@ -211,4 +228,5 @@ Request = (
     | FetchTrace
     | GetMetrics
     | ListMetrics
+    | GetGpus
 )

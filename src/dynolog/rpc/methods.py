@@ -23,10 +23,12 @@ from dynolog.rpc.messages import (
     DcgmProfResume,
     Failed,
     FetchTrace,
+    GetGpus,
     GetMetrics,
     GetStatus,
     GetTrace,
     GetVersion,
+    GpusReply,
     ListMetrics,
     ListProcesses,
     MetricsReply,
@@ -46,6 +48,8 @@ from dynolog.rpc.turns import Turns
 log = logging.getLogger(__name__)
 
 MAX_WAIT_S = 60.0
+# A week: whoever forgets to resume shall not lose the counters for good.
+MAX_PAUSE_S = 604_800
 MAX_PIDS = 65536
 # Names, ranks and GPUs to trace: more are no person's choice.
 MAX_CHOICES = 4096
@@ -138,13 +142,14 @@ class Methods:
             GetTrace: self._get_trace,
             GetMetrics: self._get_metrics,
             ListMetrics: self._list_metrics,
+            GetGpus: self._get_gpus,
         }
         self._later: dict[type, Callable[[Any, Caller], Awaitable[Answer]]] = {
             SetKinetOnDemandRequest: self._set_kinet_on_demand_request,
             WaitTrace: self._wait_trace,
             FetchTrace: self._fetch_trace,
-            DcgmProfPause: self._dcgm_profiling,
-            DcgmProfResume: self._dcgm_profiling,
+            DcgmProfPause: self._dcgm_prof_pause,
+            DcgmProfResume: self._dcgm_prof_resume,
         }
 
     def answer(self, body: bytes, origin: Callable[[], Origin]) -> bytes | Coroutine[Any, Any, Answer]:
@@ -236,7 +241,14 @@ class Methods:
         if not (request.verbose or request.time):
             return self._plain[1 if status else 0]
         daemon = self._services.status.describe() if request.verbose else None
-        return _encode(StatusReply(status=status, wall_ns=self._clock.wall_ns(), daemon=daemon))
+        return _encode(
+            StatusReply(
+                status=status,
+                wall_ns=self._clock.wall_ns(),
+                gpu_paused_until_wall_ns=self._services.gpus.status().paused_until_wall_ns,
+                daemon=daemon,
+            )
+        )
 
     def _list_processes(self, request: ListProcesses) -> bytes:
         wanted = frozenset(request.pids) - {0}
@@ -266,6 +278,10 @@ class Methods:
 
     def _list_metrics(self, _: ListMetrics) -> bytes:
         return _encode(CatalogueReply(metrics=tuple(self._services.metrics.catalogue)))
+
+    def _get_gpus(self, _: GetGpus) -> bytes:
+        gpus = self._services.gpus
+        return _encode(GpusReply(gpu=gpus.status(), devices=tuple(gpus.devices()), wall_ns=self._clock.wall_ns()))
 
     async def _set_kinet_on_demand_request(self, request: SetKinetOnDemandRequest, caller: Caller) -> bytes:
         who = caller.address.partition(" port ")[0] if caller.uid is None else f"uid {caller.uid}"
@@ -297,13 +313,21 @@ class Methods:
             raise
         return Fetch(trace, request.offset)
 
-    async def _dcgm_profiling(self, request: DcgmProfPause | DcgmProfResume, caller: Caller) -> bytes:
-        log.warning(
-            "rpc: %s from %s: DCGM profiling is not built into this version, nothing was done",
-            request.__struct_config__.tag,
-            caller.address,
-        )
-        return _encode(BoolReply(status=False))
+    async def _dcgm_prof_pause(self, request: DcgmProfPause, caller: Caller) -> bytes:
+        if not 0 < request.duration_s <= MAX_PAUSE_S:
+            raise RequestError("bad_request", f"duration_s is {request.duration_s}: it must be 1 to {MAX_PAUSE_S}")
+        done = await self._services.gpus.pause(request.duration_s)
+        log.info("rpc: dcgmProfPause for %d s from %s: %s", request.duration_s, caller.address, _outcome(done))
+        return _encode(BoolReply(status=done))
+
+    async def _dcgm_prof_resume(self, _: DcgmProfResume, caller: Caller) -> bytes:
+        done = await self._services.gpus.resume()
+        log.info("rpc: dcgmProfResume from %s: %s", caller.address, _outcome(done))
+        return _encode(BoolReply(status=done))
+
+
+def _outcome(done: bool) -> str:
+    return "done" if done else "nothing was done"
 
 
 def _close_unwanted(opening: asyncio.Future[WrittenTrace]) -> None:

@@ -1,10 +1,12 @@
 """What the RPC methods need from the rest of the daemon; the daemon room wires the real ones, tests wire fakes."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
 from dynolog.model.capture import WrittenTrace as WrittenTrace  # noqa: PLC0414 - part of this Protocol, so named from here too
+from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.model.metric import Catalogue
 from dynolog.model.record import Record
 from dynolog.model.status import DaemonStatus
@@ -66,9 +68,50 @@ class StatusService(Protocol):
         ...
 
 
+class GpuService(Protocol):
+    """The GPUs (daemon.gpus). Lives on the socket thread; awaits what may block."""
+
+    def status(self) -> GpuStatus:
+        """The source of all devices."""
+        ...
+
+    def devices(self) -> Sequence[GpuDevice]:
+        """The devices of the last report."""
+        ...
+
+    async def pause(self, duration_s: float) -> bool:
+        """Pause profiling for so long; False when there is none to pause."""
+        ...
+
+    async def resume(self) -> bool:
+        """Resume profiling now; False when there is none to resume."""
+        ...
+
+
+class NoGpus:
+    """For a server without GPU monitoring."""
+
+    def status(self) -> GpuStatus:
+        """It is off."""
+        return GpuStatus(enabled=False)
+
+    def devices(self) -> Sequence[GpuDevice]:
+        """None."""
+        return ()
+
+    async def pause(self, duration_s: float) -> bool:  # noqa: ARG002 - the name is the Protocol's
+        """There is none to pause."""
+        return False
+
+    async def resume(self) -> bool:
+        """There is none to resume."""
+        return False
+
+
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """The three, as the methods get them."""
+    """All of them, as the methods get them."""
 
     traces: TraceService
     metrics: MetricsService
     status: StatusService
+    gpus: GpuService = NoGpus()
