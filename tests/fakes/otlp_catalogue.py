@@ -1,27 +1,8 @@
-"""Catalogues for tests of OTLP: every metric that the collectors declare, and the GPU metrics of the public Dynolog."""
+"""Catalogues for tests of OTLP: every metric that the collectors declare, and the fabric metrics of the public Dynolog."""
 
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.model.metric import Catalogue, Kind, Metric, Scope
 
-_GPU = (
-    ("graphics_engine_active_ratio", Kind.RATIO, "1"),
-    ("sm_active_ratio", Kind.RATIO, "1"),
-    ("sm_occupancy", Kind.RATIO, "1"),
-    ("fp16_active", Kind.RATIO, "1"),
-    ("fp32_active", Kind.RATIO, "1"),
-    ("fp64_active", Kind.RATIO, "1"),
-    ("tensorcore_active", Kind.RATIO, "1"),
-    ("hbm_mem_bw_util", Kind.RATIO, "1"),
-    ("gpu_frequency_mhz", Kind.GAUGE, "MHz"),
-    ("pcie_tx_bytes", Kind.RATE, "By/s"),
-    ("pcie_rx_bytes", Kind.RATE, "By/s"),
-    ("nvlink_tx_bytes", Kind.RATE, "By/s"),
-    ("nvlink_rx_bytes", Kind.RATE, "By/s"),
-    ("gpu_device_utilization", Kind.RATIO, "%"),
-    ("gpu_memory_utilization", Kind.RATIO, "%"),
-    ("gpu_power_draw", Kind.GAUGE, "W"),
-    ("dcgm_error", Kind.GAUGE, "{error}"),
-)
 _RDMA = (
     ("port_xmit_packets", "{packet}"),
     ("port_rcv_packets", "{packet}"),
@@ -36,11 +17,8 @@ OWNERS: dict[tuple[str, Scope], str] = {
 
 
 def full_catalogue() -> Catalogue:
-    """Everything; the GPU and RDMA metrics come on top where no collector declares them yet."""
+    """Everything; the RDMA metrics come on top where no collector declares them yet."""
     metrics = {(metric.name, metric.scope): metric for spec in COLLECTORS for metric in spec.metrics}
-    for name, kind, unit in _GPU:
-        metric = Metric(name=name, kind=kind, unit=unit, description=f"{name} of a GPU", scope=Scope.GPU)
-        metrics.setdefault((name, Scope.GPU), metric)
     for name, unit in _RDMA:
         metric = Metric(name=name, kind=Kind.DELTA, unit=unit, description=f"{name} of a port", scope=Scope.RDMA)
         metrics.setdefault((name, Scope.RDMA), metric)

@@ -14,6 +14,7 @@ from dynolog.exporters.prometheus_names import Families
 from dynolog.exporters.prometheus_series import SeriesStore
 from dynolog.exporters.prometheus_text import Pages
 from dynolog.model.errors import SourceUnavailable
+from dynolog.model.gpu_metrics import GPU_METRICS
 from dynolog.model.metric import Catalogue, Kind, Metric, Scope
 from dynolog.model.record import Record
 from fakes.big_host import build
@@ -24,35 +25,6 @@ WALL_NS = 1_700_000_000 * SECOND_NS
 OWNERS = {(metric.name, metric.scope): spec.name for spec in COLLECTORS for metric in spec.metrics}
 
 
-def _gpu(name: str, kind: Kind, unit: str, description: str) -> Metric:
-    return Metric(name=name, kind=kind, unit=unit, description=description, scope=Scope.GPU)
-
-
-# The GPU and fabric metrics whose names are fixed by the public Dynolog; their collectors may not be in this version.
-GPU_METRICS = (
-    *(
-        _gpu(name, Kind.RATIO, "1", f"Share of time or capacity: {name}")
-        for name in (
-            "graphics_engine_active_ratio",
-            "sm_active_ratio",
-            "sm_occupancy",
-            "fp16_active",
-            "fp32_active",
-            "fp64_active",
-            "tensorcore_active",
-            "hbm_mem_bw_util",
-        )
-    ),
-    _gpu("gpu_frequency_mhz", Kind.GAUGE, "MHz", "Clock of the SMs"),
-    *(
-        _gpu(name, Kind.RATE, "By/s", f"Bytes per second: {name}")
-        for name in ("pcie_tx_bytes", "pcie_rx_bytes", "nvlink_tx_bytes", "nvlink_rx_bytes")
-    ),
-    _gpu("gpu_device_utilization", Kind.RATIO, "%", "Share of time in which a kernel ran"),
-    _gpu("gpu_memory_utilization", Kind.RATIO, "%", "Share of time in which memory was copied"),
-    _gpu("gpu_power_draw", Kind.GAUGE, "W", "Power of a GPU"),
-    _gpu("dcgm_error", Kind.GAUGE, "1", "1 when a watched field came back blank"),
-)
 RDMA_METRICS = tuple(
     Metric(name=name, kind=Kind.DELTA, unit=unit, description=f"Port counter {name}", scope=Scope.RDMA)
     for name, unit in (
@@ -70,12 +42,10 @@ RDMA_METRICS = tuple(
 
 
 def catalogue() -> Catalogue:
-    """What the registered collectors declare, and the GPU and fabric metrics that none of them does."""
+    """What the registered collectors declare, and the fabric metrics that none of them does."""
     declared = [metric for spec in COLLECTORS for metric in spec.metrics]
     names = {(metric.name, metric.scope) for metric in declared}
-    return Catalogue(
-        [*declared, *(metric for metric in GPU_METRICS + RDMA_METRICS if (metric.name, metric.scope) not in names)]
-    )
+    return Catalogue([*declared, *(metric for metric in RDMA_METRICS if (metric.name, metric.scope) not in names)])
 
 
 class ManualClock:
@@ -161,7 +131,13 @@ def big_host_records(root: Path) -> list[Record]:
     intervals = dict.fromkeys(before, SECOND_NS)
     records = [Record(wall_ns=WALL_NS, source="kernel", values=values, intervals_ns=intervals)]
     for device in range(8):
-        gpu = {metric.name: 0.125 * device + index for index, metric in enumerate(GPU_METRICS)}
+        gpu = {
+            metric.name: 0.125 * device + index
+            for index, metric in enumerate(GPU_METRICS)
+            if metric.scope is Scope.GPU and metric.kind is not Kind.LABEL
+        }
         labels = {"device": str(device), "job_id": "90210_2", "username": "ada", "gpu_uuid": f"GPU-{device:032x}"}
-        records.append(Record(wall_ns=WALL_NS, source="gpu", values=gpu, labels=labels))
+        records.append(
+            Record(wall_ns=WALL_NS, source="gpu", values=gpu, labels=labels, intervals_ns={"gpu": SECOND_NS})
+        )
     return records

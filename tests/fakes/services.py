@@ -6,6 +6,7 @@ import os
 
 from dynolog.model.capture import CaptureInfo, CaptureState
 from dynolog.model.errors import RequestError
+from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.model.metric import Catalogue, Kind, Metric
 from dynolog.model.record import Record
 from dynolog.model.status import DaemonStatus, IpcStatus, SelfStatus
@@ -163,11 +164,36 @@ class FakeStatusService:
         return self.daemon
 
 
+class FakeGpuService:
+    """Devices that a test sets, and profiling that can be paused; keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.source = GpuStatus(enabled=False)
+        self.listed: tuple[GpuDevice, ...] = ()
+        self.answer = False
+        self.pauses: list[float] = []
+
+    def status(self) -> GpuStatus:
+        return self.source
+
+    def devices(self) -> tuple[GpuDevice, ...]:
+        return self.listed
+
+    async def pause(self, duration_s: float) -> bool:
+        self.pauses.append(duration_s)
+        return self.answer
+
+    async def resume(self) -> bool:
+        self.pauses.append(0)
+        return self.answer
+
+
 class FakeServices:
-    """The three fakes, and the Services made of them."""
+    """The four fakes, and the Services made of them."""
 
     def __init__(self) -> None:
         self.traces = FakeTraceService()
         self.metrics = FakeMetricsService()
         self.status = FakeStatusService()
-        self.services = Services(traces=self.traces, metrics=self.metrics, status=self.status)
+        self.gpus = FakeGpuService()
+        self.services = Services(traces=self.traces, metrics=self.metrics, status=self.status, gpus=self.gpus)

@@ -149,18 +149,18 @@ def test_a_source_that_does_not_say_its_interval_ages_by_the_stamps_of_its_recor
     """A queue may have held records up, so that they come at once; and a clock that was set back says nothing."""
     scraped = Scraped()
     for wall_s in (1000, 1010, 400):
-        scraped.put("gpu", labels={"device": "0"}, wall_s=wall_s, whole={"gpu_power_draw": 300.0})
+        scraped.put("plugin", labels={"device": "0"}, wall_s=wall_s, whole={"watts": 300.0})
     scraped.clock.move(29)
-    assert 'dynolog_gpu_power_draw_watts{device="0"}' in scraped.samples()
+    assert 'dynolog_watts{device="0"}' in scraped.samples()
     scraped.clock.move(2)
-    assert 'dynolog_gpu_power_draw_watts{device="0"}' not in scraped.samples()
-    assert scraped.samples()['dynolog_source_up{source="gpu"}'] == 0
+    assert 'dynolog_watts{device="0"}' not in scraped.samples()
+    assert scraped.samples()['dynolog_source_up{source="plugin"}'] == 0
 
 
 def test_a_field_that_a_gpu_does_not_give_any_more_leaves_at_once() -> None:
     scraped = Scraped()
-    scraped.put("gpu", labels={"device": "0"}, whole={"gpu_power_draw": 300.0, "sm_occupancy": 0.5})
-    scraped.put("gpu", labels={"device": "0"}, whole={"gpu_power_draw": 300.0})
+    scraped.put("gpu", labels={"device": "0"}, gpu={"gpu_power_draw": 300.0, "sm_occupancy": 0.5})
+    scraped.put("gpu", labels={"device": "0"}, gpu={"gpu_power_draw": 300.0})
     assert 'dynolog_gpu_sm_occupancy_ratio{device="0"}' not in scraped.samples()
     assert 'dynolog_gpu_power_draw_watts{device="0"}' in scraped.samples()
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dynolog.model.clock import SystemClock
 from dynolog.model.errors import RequestError
+from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.model.trace_request import NotTraced, TraceOutcome, Transport
 from dynolog.rpc.auth import Gate
 from dynolog.rpc.file_threads import FileThreads
@@ -157,10 +158,37 @@ def test_a_fault_of_ours_is_counted_logged_and_answered(ask: Asked, caplog: pyte
     assert "oops" in caplog.text
 
 
-def test_dcgm_pause_says_that_nothing_was_done(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
+def test_dcgm_pause_says_whether_anything_was_done(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
+    """The public Dynolog's two functions and their replies; without a number the pause is one of 300 s."""
+    caplog.set_level("INFO")
     assert ask("dcgmProfPause", duration_s=5) == {"status": False}
     assert ask("dcgmProfResume") == {"status": False}
-    assert "not built" in caplog.text
+    assert "nothing was done" in caplog.text
+    ask.fakes.gpus.answer = True
+    assert ask("dcgmProfPause") == {"status": True}
+    assert ask("dcgmProfResume") == {"status": True}
+    assert ask.fakes.gpus.pauses == [5, 0, 300, 0]
+
+
+@pytest.mark.parametrize("duration_s", [0, -1, 604_801, 1 << 70])
+def test_a_pause_of_no_time_or_of_more_than_a_week_is_refused(ask: Asked, duration_s: int) -> None:
+    assert ask("dcgmProfPause", duration_s=duration_s)["code"] == "bad_request"
+    assert ask.fakes.gpus.pauses == []
+
+
+def test_gpus_are_listed_with_their_source(ask: Asked) -> None:
+    assert ask("getGpus")["gpu"]["enabled"] is False
+    ask.fakes.gpus.source = GpuStatus(enabled=True, backend="nvml", expected=1, seen=1)
+    ask.fakes.gpus.listed = (GpuDevice(subject="0", labels={"device": "0"}, values={"gpu_power_draw": 90.5}),)
+    answer = ask("getGpus")
+    assert answer["gpu"]["backend"] == "nvml"
+    assert answer["devices"][0]["values"] == {"gpu_power_draw": 90.5}
+
+
+def test_status_says_until_when_gpu_profiling_is_paused_only_when_asked_for_more(ask: Asked) -> None:
+    ask.fakes.gpus.source = GpuStatus(enabled=True, paused_until_wall_ns=1_700_000_300_000_000_000)
+    assert ask("getStatus") == {"status": 1}
+    assert ask("getStatus", time=True)["gpu_paused_until_wall_ns"] == 1_700_000_300_000_000_000
 
 
 def test_processes_are_listed_by_job_and_either_pid(ask: Asked) -> None:
