@@ -1,0 +1,1 @@
+"""GPUs of AMD, from the files of the amdgpu and amdkfd drivers."""
