@@ -1,0 +1,116 @@
+"""Which processes have a device open, for backends that list none: all of /proc is looked at, but rarely and in small pieces."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from dynolog.model.gpu import GpuProcess, GpuReading
+from dynolog.model.held_gpu import HeldGpu
+from dynolog.sources.device_files import DeviceKind, open_device_files
+from dynolog.sources.gpu_files import held_gpus
+from dynolog.sources.host_files import HostFiles
+from dynolog.sources.process import parse_stat
+
+# A pass over all processes begins at most this often; those that hold a device are looked at in between.
+FULL_SCAN_EVERY_S = 60.0
+HOLDERS_EVERY_S = 10.0
+# What one call may take of its thread; a pass that is not done goes on at the next call.
+BUDGET_S = 0.010
+# These keep a device open and use none: monitors, and what the vendor runs in the background. Names as the kernel cuts them.
+_BYSTANDERS = frozenset(
+    name[:15]
+    for name in (
+        "nvidia-persistenced",
+        "nvidia-smi",
+        "nvidia-device-plugin",
+        "nv-hostengine",
+        "nv-fabricmanager",
+        "dcgm-exporter",
+        "dcgmi",
+        "dynolog",
+        "rocm-smi",
+        "amd-smi",
+        "Xorg",
+        "Xwayland",
+        "gnome-shell",
+    )
+)
+
+
+class DeviceScan:
+    """Holders of devices by open files. Used from one thread; `clock` gives monotonic seconds."""
+
+    def __init__(self, host: HostFiles, clock: Callable[[], float] = time.monotonic) -> None:
+        self._host = host
+        self._clock = clock
+        self._held: dict[int, tuple[HeldGpu, ...]] = {}
+        self._rest: Iterator[int] | None = None
+        self._found: set[int] = set()
+        self._next_full_s = 0.0
+        self._next_holders_s = 0.0
+        self._own = os.getpid()
+
+    def advance(self, budget_s: float = BUDGET_S) -> None:
+        """Go on looking for about `budget_s`. Raises nothing for a process that ends meanwhile."""
+        now_s = self._clock()
+        if self._rest is None and now_s >= self._next_full_s:
+            self._next_full_s = now_s + FULL_SCAN_EVERY_S
+            self._rest = iter(self._all_pids())
+            self._found = set()
+        if self._rest is None:
+            if now_s >= self._next_holders_s:
+                self._next_holders_s = now_s + HOLDERS_EVERY_S
+                for pid in tuple(self._held):
+                    self._look(pid)
+            return
+        deadline_s = now_s + budget_s
+        for pid in self._rest:
+            self._look(pid)
+            self._found.add(pid)
+            if self._clock() >= deadline_s:
+                return
+        self._rest = None
+        self._next_holders_s = self._clock() + HOLDERS_EVERY_S
+        for pid in self._held.keys() - self._found:
+            del self._held[pid]
+
+    @property
+    def holders(self) -> Mapping[int, tuple[HeldGpu, ...]]:
+        """Devices by the pid of who has them open."""
+        return self._held
+
+    def processes_of(self, reading: GpuReading) -> tuple[GpuProcess, ...]:
+        """Those that have this device or instance open; their memory is not known."""
+        return tuple(
+            GpuProcess(pid=pid) for pid, held in sorted(self._held.items()) if any(_is(gpu, reading) for gpu in held)
+        )
+
+    def _all_pids(self) -> list[int]:
+        return [int(name) for name in self._host.list("proc") if name.isdigit()]
+
+    def _look(self, pid: int) -> None:
+        held: tuple[HeldGpu, ...] = ()
+        files = open_device_files(self._host.path(f"proc/{pid}/fd"))
+        if files and not self._is_bystander(pid):
+            held = held_gpus(files, self._host)
+        if held:
+            self._held[pid] = held
+        else:
+            self._held.pop(pid, None)
+
+    def _is_bystander(self, pid: int) -> bool:
+        try:
+            stat = parse_stat(self._host.read(f"proc/{pid}/stat"))
+        except (OSError, ValueError):  # it has ended
+            return True
+        return stat.name in _BYSTANDERS or self._own in (pid, stat.parent_pid)
+
+
+def _is(gpu: HeldGpu, reading: GpuReading) -> bool:
+    if gpu.gpu_instance_id != reading.gpu_instance_id:
+        return False
+    if gpu.uuid and reading.uuid and gpu.gpu_instance_id is None:
+        return gpu.uuid == reading.uuid
+    if gpu.device.startswith(DeviceKind.RENDER):
+        return reading.minor is not None and gpu.device == f"{DeviceKind.RENDER}{reading.minor}"
+    return gpu.device == reading.device

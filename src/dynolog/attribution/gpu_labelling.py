@@ -1,0 +1,59 @@
+"""Labels of GPU records: the Labelling that the daemon uses, and how it is made from its flags."""
+
+from dynolog.attribution.device_scan import DeviceScan
+from dynolog.attribution.environment_map import FLAG, read_environment_map
+from dynolog.attribution.identities import Identities
+from dynolog.attribution.labelling import DeviceAttribution
+from dynolog.attribution.pods import GPU_RESOURCES, Pods, kubelet
+from dynolog.attribution.process_identity import IdentityReader
+from dynolog.attribution.uses import device_attribution
+from dynolog.model.flag import Settings
+from dynolog.model.gpu import GpuReading
+from dynolog.sources.host_files import HostFiles
+
+
+class GpuLabelling:
+    """Implements attribution.labelling.Labelling. Used from one thread; nothing here waits.
+
+    The first record of a process comes before the look at it has returned, and so without its labels.
+    """
+
+    def __init__(self, identities: Identities, scan: DeviceScan, pods: Pods | None = None) -> None:
+        self._identities = identities
+        self._scan = scan
+        self._pods = pods
+        self._driver_lists = False
+
+    def labels_for(self, reading: GpuReading) -> DeviceAttribution:
+        """Who is behind a device or MIG instance. Open files tell where the driver never lists a process."""
+        processes = reading.processes
+        if processes:
+            self._driver_lists = True
+        elif not self._driver_lists:
+            self._scan.advance()
+            processes = self._scan.processes_of(reading)
+        members = [(process, self._identities.get(process.pid)) for process in processes]
+        return device_attribution(members, self._pods.of(reading) if self._pods is not None else ())
+
+    @property
+    def notices(self) -> tuple[tuple[str, str], ...]:
+        """(key, sentence) pairs for a person: what keeps it from knowing more."""
+        return (*self._identities.notices, *(self._pods.notices if self._pods is not None else ()))
+
+    def close(self) -> None:
+        """Stop its threads."""
+        self._identities.close()
+
+
+def gpu_labelling(settings: Settings, host: HostFiles) -> GpuLabelling:
+    """As the flags say. Raises FlagError for a file of mappings that cannot be used."""
+    pods = None
+    if settings.on("enable_pod_resources_attribution"):
+        resources = (
+            *GPU_RESOURCES,
+            *settings.names("pod_resources_gpu_resource"),
+            *settings.names("pod_resources_tpu_resource"),
+        )
+        pods = Pods(resources, kubelet(settings.text("pod_resources_socket")))
+    reader = IdentityReader(host, read_environment_map(settings.text(FLAG)))
+    return GpuLabelling(Identities(reader), DeviceScan(host), pods)

@@ -1,0 +1,167 @@
+"""Identities of processes, looked up on threads of their own: a look that hangs costs the labels of that process, and nobody waits."""
+
+import logging
+import threading
+import time
+from collections import deque
+from typing import Protocol
+
+from dynolog.attribution.process_identity import ProcessIdentity
+
+_log = logging.getLogger(__name__)
+
+# A look takes a fraction of a millisecond; one that takes this long hangs on a lock of that process.
+STALL_S = 2.0
+MOST_STALLED = 8
+_LONGEST_QUEUE = 4096
+_MOST_KNOWN = 4096
+# A process whose environment could not be read may have changed its user, or we our rights.
+_LOOK_AGAIN_S = 60.0
+
+
+class Look(Protocol):
+    """Reads processes (attribution.process_identity.IdentityReader)."""
+
+    def start_time(self, pid: int) -> int:
+        """Never blocks. Raises OSError, ValueError."""
+        ...
+
+    def look(self, pid: int) -> ProcessIdentity:
+        """May block. Raises OSError, ValueError."""
+        ...
+
+
+class _Thread:
+    """One thread that looks, and since when it has been looking at which process (0: at none)."""
+
+    __slots__ = ("abandoned", "pid", "since_s")
+
+    def __init__(self) -> None:
+        self.abandoned = False
+        self.pid = 0
+        self.since_s = 0.0
+
+
+class Identities:
+    """Answers at once with what is known, and looks at what is not. `get` and `notices` are called from one thread."""
+
+    def __init__(self, reader: Look) -> None:
+        self._reader = reader
+        self._known: dict[int, tuple[ProcessIdentity, float]] = {}
+        self._queue: deque[int] = deque()
+        self._waiting: set[int] = set()
+        self._wake = threading.Condition()
+        self._thread: _Thread | None = None
+        self._stalled: list[_Thread] = []
+        self._closed = False
+        self.failures = 0
+
+    def get(self, pid: int) -> ProcessIdentity | None:
+        """The identity of the process that has this pid now; None while it is not known, or when there is none. Never waits."""
+        try:
+            start_time = self._reader.start_time(pid)
+        except (OSError, ValueError):  # it has ended since it was listed, or is hidden from us
+            self._known.pop(pid, None)
+            return None
+        identity, looked_s = self._known.get(pid, (None, 0.0))
+        if identity is not None and identity.start_time_ticks == start_time:
+            if not identity.environment_is_known and time.monotonic() - looked_s > _LOOK_AGAIN_S:
+                self._ask(pid)
+            return identity
+        self._ask(pid)
+        return None
+
+    @property
+    def notices(self) -> tuple[tuple[str, str], ...]:
+        """(key, sentence) pairs: what a person should know."""
+        said = [
+            (f"stalled {thread.pid}", f"reading /proc/{thread.pid} has not returned: whose process it is stays unknown")
+            for thread in self._stalled
+            if thread.pid
+        ]
+        with self._wake:
+            unread = any(not identity.environment_is_known for identity, _ in self._known.values())
+        if unread:
+            said.append(
+                (
+                    "environ",
+                    "the environment of processes on a GPU cannot be read, so their jobs stay unknown: run the daemon as root",
+                )
+            )
+        return tuple(said)
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Whether everything that was asked for has been looked at, within that time; for tests and one-off uses."""
+        with self._wake:
+            return self._wake.wait_for(lambda: not self._waiting, timeout_s)
+
+    def close(self) -> None:
+        """Stop; a look that hangs is left to its daemon thread."""
+        with self._wake:
+            self._closed = True
+            self._queue.clear()
+            self._wake.notify_all()
+
+    def _ask(self, pid: int) -> None:
+        with self._wake:
+            if self._closed:
+                return
+            self._replace_stalled()
+            hanging = any(thread.pid == pid for thread in self._stalled)
+            if pid not in self._waiting and not hanging and len(self._queue) < _LONGEST_QUEUE:
+                self._waiting.add(pid)
+                self._queue.append(pid)
+                self._wake.notify()
+            if self._thread is None and self._queue:
+                self._thread = _Thread()
+                threading.Thread(target=self._run, args=(self._thread,), name="attribution", daemon=True).start()
+
+    def _replace_stalled(self) -> None:
+        self._stalled = [thread for thread in self._stalled if thread.pid]
+        thread = self._thread
+        if (
+            thread is not None
+            and thread.pid
+            and time.monotonic() - thread.since_s > STALL_S
+            and len(self._stalled) < MOST_STALLED
+        ):
+            thread.abandoned = True
+            self._stalled.append(thread)
+            self._waiting.discard(thread.pid)
+            self._thread = None
+
+    def _run(self, thread: _Thread) -> None:
+        while True:
+            with self._wake:
+                self._wake.wait_for(lambda: self._queue or self._closed)
+                if self._closed:
+                    return
+                pid = self._queue.popleft()
+                thread.since_s = time.monotonic()
+                thread.pid = pid
+            identity = self._look(pid)
+            with self._wake:
+                thread.pid = 0
+                if identity is not None:
+                    self._keep(identity)
+                if thread.abandoned:
+                    return
+                self._waiting.discard(pid)
+                self._wake.notify_all()
+
+    def _look(self, pid: int) -> ProcessIdentity | None:
+        try:
+            return self._reader.look(pid)
+        except (OSError, ValueError):  # it has ended
+            return None
+        except Exception:  # noqa: BLE001 - the boundary of the thread: counted, said once, and only this process stays unknown
+            self.failures += 1
+            if self.failures == 1:
+                _log.exception("attribution: a process could not be looked at")
+            return None
+
+    def _keep(self, identity: ProcessIdentity) -> None:
+        if len(self._known) >= _MOST_KNOWN:
+            # Those of ended processes go with the rest; who is still on a device is looked at anew.
+            self._known.clear()
+        self._known[identity.pid] = (identity, time.monotonic())
