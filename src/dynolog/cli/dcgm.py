@@ -12,7 +12,7 @@ from dynolog.rpc.messages import BoolReply, DcgmProfPause, DcgmProfResume
 class DcgmPause:
     """Pause DCGM profiling, so that tools such as Nsight Compute can use the GPU's counters.
 
-    Exit code 1 when the daemon does no such profiling.
+    Exit code 1 when there is none to pause.
     """
 
     name = "dcgm-pause"
@@ -44,4 +44,6 @@ def _send(arguments: argparse.Namespace, target: Target, request: DcgmProfPause 
     show(reply, arguments)
     if decode(target, reply.text.encode(), BoolReply).status:
         return DONE
-    raise CommandError("the daemon does not profile a GPU with DCGM: nothing was done")
+    raise CommandError(
+        "nothing was done: the daemon does not profile a GPU, or its driver does not answer; `dyno gpus` tells"
+    )

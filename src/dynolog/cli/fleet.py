@@ -38,6 +38,7 @@ FLEET_COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("fleet_tables", "status"),
     "version": ("fleet_tables", "version"),
     "ps": ("fleet_tables", "ps"),
+    "gpus": ("fleet_tables", "gpus"),
     "metrics": ("fleet_tables", "metrics"),
     "exporters": ("fleet_tables", "exporters"),
     "dcgm-pause": ("fleet_tables", "dcgm_pause"),

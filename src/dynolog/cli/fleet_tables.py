@@ -9,6 +9,8 @@ import msgspec
 from dynolog.cli.exit_codes import DONE, FAILED, USAGE, CommandError
 from dynolog.cli.exporters_report import EXPORTERS_HEADER, exporter_remarks, exporter_row
 from dynolog.cli.fleet import Fleet, exit_code_of, names_of, print_answers, print_failures
+from dynolog.cli.gpus_table import GPUS_HEADER, gpu_rows, no_gpus, source_lines
+from dynolog.cli.gpus_table import RIGHT as GPUS_RIGHT
 from dynolog.cli.metrics import no_values
 from dynolog.cli.metrics_table import VALUES_HEADER, chosen, value_rows
 from dynolog.cli.parser import Invocation
@@ -23,9 +25,11 @@ from dynolog.rpc.messages import (
     BoolReply,
     DcgmProfPause,
     DcgmProfResume,
+    GetGpus,
     GetMetrics,
     GetStatus,
     GetVersion,
+    GpusReply,
     ListProcesses,
     MetricsReply,
     ProcessesReply,
@@ -155,6 +159,19 @@ def ps(arguments: Invocation, fleet: Fleet) -> int:
     if not trainers and not arguments.json:
         print("No trainer" + (f" of job {job}" if job else "") + " is registered on the hosts that answered.")
     return code or (DONE if trainers else FAILED)
+
+
+def gpus(arguments: Invocation, fleet: Fleet) -> int:
+    """`dyno gpus` of all hosts: the devices in one table, then the hosts whose GPUs are not read or paused."""
+    found = _ask(fleet, GetGpus(), GpusReply, ours=True)
+    rows = _rows(found, gpu_rows)
+    code = _print(arguments, found, GPUS_HEADER, rows, right=GPUS_RIGHT)
+    if not arguments.json:
+        for name, reply in found.given():
+            said = source_lines(reply.gpu, reply.wall_ns)[1:] if reply.devices else [no_gpus(reply.gpu)]
+            for line in said:
+                print(printable(f"{name}: {line}"))
+    return code or (DONE if rows else FAILED)
 
 
 def metrics(arguments: Invocation, fleet: Fleet) -> int:

@@ -1,5 +1,7 @@
 """Sizes, times and counts as a person reads them."""
 
+import time
+
 
 def size(size_bytes: float) -> str:
     """`512 B`, `1.2 kB`, `3.4 MB`: powers of 1000."""
@@ -53,6 +55,12 @@ def value(number: float | str) -> str:
     if isinstance(number, int):
         return f"{number:,}"
     return f"{number:,.3f}" if number == 0 or abs(number) >= 0.1 else f"{number:.3g}"
+
+
+def gpu_pause(until_wall_ns: int) -> str:
+    """Until when GPU profiling is paused, in the daemon's wall clock time (UTC)."""
+    until = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(until_wall_ns // 1_000_000_000))
+    return f"GPU profiling is paused until {until} UTC; `dyno dcgm-resume` ends that."
 
 
 def age(then_wall_ns: int, now_wall_ns: int) -> str:

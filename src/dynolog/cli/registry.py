@@ -26,6 +26,7 @@ COMMANDS = (
     Entry("gputrace", "gputrace", "Gputrace"),
     Entry("trace", "trace", "Trace"),
     Entry("ps", "ps", "Ps"),
+    Entry("gpus", "gpus", "Gpus"),
     Entry("metrics", "metrics", "Metrics"),
     Entry("watch", "watch", "Watch"),
     Entry("exporters", "exporters", "Exporters"),

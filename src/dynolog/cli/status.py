@@ -5,7 +5,9 @@ import argparse
 import msgspec
 
 from dynolog.cli.exit_codes import DONE
+from dynolog.cli.quantities import gpu_pause
 from dynolog.cli.reply_text import ask, print_reply, show
+from dynolog.model.errors import DynologError
 from dynolog.rpc.client import Target, call
 from dynolog.rpc.messages import GetStatus, ListProcesses, ProcessesReply, StatusReply
 
@@ -36,8 +38,11 @@ class Status:
         print_reply(reply)
         if arguments.verbose:
             _print_more(target)
-        elif _health(reply.text) == 0:
+            return DONE
+        if _health(reply.text) == 0:
             print("The GPU source fails: `dyno status --verbose` says why.")
+        if until_ns := _paused_until(target):
+            print(gpu_pause(until_ns))
         return DONE
 
 
@@ -46,6 +51,16 @@ def _health(text: str) -> int | None:
         return msgspec.json.decode(text, type=StatusReply).status
     except (msgspec.MsgspecError, RecursionError):
         return None
+
+
+def _paused_until(target: Target) -> int:
+    """Until when GPU profiling is paused. A second question, because the plain answer is that of the public dynolog; which one ignores what
+    is added to the question.
+    """
+    try:
+        return call(target, GetStatus(time=True), StatusReply).gpu_paused_until_wall_ns
+    except DynologError:  # it has just answered the plain question, which is what was asked
+        return 0
 
 
 def _print_more(target: Target) -> None:

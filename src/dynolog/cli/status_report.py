@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from dynolog.cli.gpus_table import no_gpus, source_lines
 from dynolog.cli.printable import printable
 from dynolog.cli.quantities import age, count, duration, size
 from dynolog.cli.table import table, terminal_columns
@@ -17,6 +18,7 @@ def report(daemon: DaemonStatus, trainers: Sequence[TrainerInfo]) -> str:
     paragraphs = (
         _daemon(daemon),
         _collectors(daemon.collectors),
+        _gpu(daemon),
         _exporters(daemon.exporters, daemon.wall_ns),
         _ipc(daemon.ipc),
         _trainers(daemon, trainers),
@@ -76,6 +78,13 @@ def _troubles(collector: CollectorStatus) -> str:
     if collector.stalls:
         remarks.append(count(collector.stalls, "stall"))
     return "; ".join(filter(None, remarks))
+
+
+def _gpu(daemon: DaemonStatus) -> str:
+    if daemon.gpu is None:
+        return ""
+    lines = source_lines(daemon.gpu, daemon.wall_ns) or [no_gpus(daemon.gpu)]
+    return "\n".join(map(printable, lines))
 
 
 def _exporters(exporters: Iterable[ExporterStatus], now_wall_ns: int) -> str:
