@@ -75,7 +75,7 @@ class FakeTraceService:
     def trainers(self) -> tuple[TrainerInfo, ...]:
         return self.registered
 
-    def publish(self, *captures: CaptureInfo, request_id: str = "r1") -> None:
+    def publish(self, *captures: CaptureInfo, request_id: str = "r1", group_id: str = "") -> None:
         """The captures of a request change to these. Call it on the server's loop, or before the server starts."""
         before = self._progress.get(request_id)
         self._progress[request_id] = RequestProgress(
@@ -83,6 +83,7 @@ class FakeTraceService:
             version=before.version + 1 if before else 0,
             done=all(one.state.is_final for one in captures),
             captures=captures,
+            group_id=group_id,
         )
         if event := self._changed.pop(request_id, None):
             event.set()

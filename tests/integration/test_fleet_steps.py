@@ -31,7 +31,7 @@ def steps_of(path: str) -> list[dict[str, Any]]:
 def test_the_round_up_is_chosen_from_a_measured_iteration(tmp_path: Path) -> None:
     """Two ranks under torchrun: a short trace of one of them first, then both from one multiple of a round-up that is large enough."""
     with running_daemon(tmp_path / "d") as daemon:
-        words = (*target(daemon), "gputrace", "--log-file", f"{tmp_path}/t/", "--ranks", "0,1")
+        words: tuple[str, ...] = (*target(daemon), "gputrace", "--log-file", f"{tmp_path}/t/", "--ranks", "0,1")
         words += ("--iterations", "3", "--auto-roundup", "--fetch", str(tmp_path / "got"))
         with running_trainer(trainer_env(tmp_path, daemon.ipc_dir), ranks=2):
             daemon.wait_for_trainers(3)

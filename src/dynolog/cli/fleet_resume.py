@@ -8,11 +8,13 @@ from dynolog.cli.follow_up import follow_options
 from dynolog.cli.parser import Invocation
 from dynolog.fleet.fan_out import FanOutOptions
 from dynolog.fleet.manifest import ASKED, PLANNED, UNKNOWN, ManifestFile, read_manifest
+from dynolog.fleet.recover import may_be_tracing
+from dynolog.fleet.trigger import processes_by_host
 from dynolog.rpc.client import Target
 
 
 def resume(arguments: argparse.Namespace, target: Target) -> int:
-    """Follow what has not ended, fetch what is not here. A daemon that was lost is asked again."""
+    """Follow what has not ended, fetch what is not here. A daemon that was lost, or did not acknowledge its request, is asked again."""
     assert isinstance(arguments, Invocation)
     manifest = read_manifest(arguments.resume)
     options = follow_options(arguments)
@@ -20,13 +22,15 @@ def resume(arguments: argparse.Namespace, target: Target) -> int:
         options = type(options)(
             wait=True, wait_timeout_s=options.wait_timeout_s, fetch=options.fetch, compress=options.compress
         )
-    if not any(host.request_id for host in manifest.hosts):
-        raise CommandError(f"{arguments.resume}: no daemon has acknowledged a request: there is nothing to follow")
+    by_host = processes_by_host(manifest)
     requested = {host.label for host in manifest.hosts if host.request_id}
+    if not requested and not any(may_be_tracing(host, by_host.get(host.label, [])) for host in manifest.hosts):
+        raise CommandError(f"{arguments.resume}: no daemon was asked for a trace: there is nothing to follow")
     for process in manifest.processes:
         if process.outcome == UNKNOWN and process.host in requested and process.capture_id:
             process.outcome, process.reason = ASKED, ""
         elif process.outcome in (ASKED, PLANNED) and process.host not in requested:
+            # Following asks its daemon; without an answer this is what remains.
             process.outcome, process.reason = UNKNOWN, "its daemon had not acknowledged the request when dyno ended"
     manifest.state = "following"
     fan_out = FanOutOptions(timeout_s=target.timeout_s, fanout=arguments.fanout, token_file=target.token_file)

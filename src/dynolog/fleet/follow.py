@@ -8,6 +8,7 @@ from typing import Any
 from dynolog.fleet.fan_out import FanOutOptions, files_for, run
 from dynolog.fleet.host_call import HostAnswer, HostCaller, Outcome
 from dynolog.fleet.manifest import UNKNOWN, HostEntry, Manifest, ProcessEntry
+from dynolog.fleet.recover import may_be_tracing, recover
 from dynolog.fleet.trigger import processes_by_host
 from dynolog.model.capture import CaptureInfo
 from dynolog.rpc.messages import TraceProgressReply, WaitTrace
@@ -29,6 +30,8 @@ def follow_hosts(
     outage_s: float = 10.0,
 ) -> None:
     """Keep the manifest's processes up to date until all are final or time is up; a daemon away for `outage_s` is given up.
+
+    A daemon that never acknowledged its request is asked whether it has one of this group.
 
     `on_change` is called after each change, `on_tick` twice a second.
     Raises TokenFileError, and KeyboardInterrupt with the manifest as far as it came.
@@ -72,17 +75,39 @@ class _Following:
             for host in self._manifest.hosts
             if host.request_id and not all(one.is_final for one in by_host.get(host.label, []))
         ]
-        at_a_time = files_for(max(len(followed), 1))
-        if at_a_time < len(followed):  # then nobody may keep a connection for long
+        unacknowledged = [
+            (host, by_host[host.label])
+            for host in self._manifest.hosts
+            if may_be_tracing(host, by_host.get(host.label, []))
+        ]
+        at_a_time = files_for(max(len(followed) + len(unacknowledged), 1))
+        if at_a_time < len(followed) + len(unacknowledged):  # then nobody may keep a connection for long
             self._ask_for_s = _ASK_FOR_IN_TURN_S
         self._turns = asyncio.Semaphore(at_a_time)
         self._caller = HostCaller(self._options.token_file)
         async with asyncio.TaskGroup() as group:
             for host, processes in followed:
                 group.create_task(self._follow(host, processes))
+            for host, processes in unacknowledged:
+                group.create_task(self._find_and_follow(host, processes))
 
     def _left_s(self) -> float:
         return self._ask_for_s if self._deadline_s is None else self._deadline_s - time.monotonic()
+
+    async def _find_and_follow(self, host: HostEntry, processes: Sequence[ProcessEntry]) -> None:
+        gone_s = time.monotonic()
+        while self._left_s() > 0:
+            async with self._turns:
+                timeout_s = min(self._options.timeout_s, max(self._left_s(), 0.001))
+                found = await recover(self._caller, self._manifest, host, processes, timeout_s)
+            self._on_change()
+            if found:
+                if host.request_id:
+                    await self._follow(host, processes)
+                return
+            if time.monotonic() - gone_s >= self._outage_s:
+                return
+            await asyncio.sleep(_PAUSE_S)
 
     async def _follow(self, host: HostEntry, processes: Sequence[ProcessEntry]) -> None:
         seen, heard_s = -1, time.monotonic()

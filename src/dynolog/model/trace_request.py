@@ -86,9 +86,13 @@ class TraceOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class RequestProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The captures of a request. `version` grows with every change, so that a waiter can say what it has seen."""
+    """The captures of a request. `version` grows with every change, so that a waiter can say what it has seen.
+
+    `group_id` is REQUEST_GROUP_TRACE_ID of its config: what the requests of one trace of many hosts have in common.
+    """
 
     request_id: str
     version: int
     done: bool
     captures: tuple[CaptureInfo, ...]
+    group_id: str = ""

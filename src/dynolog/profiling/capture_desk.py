@@ -140,9 +140,9 @@ class CaptureDesk:
         trainer.capture = capture
         return capture
 
-    def new_request(self) -> LoggedRequest:
-        """A request with an id that cannot be guessed."""
-        return self.log.open(os.urandom(8).hex())
+    def new_request(self, group_id: str = "") -> LoggedRequest:
+        """A request with an id that cannot be guessed; `group_id` is what the caller calls the group that it belongs to."""
+        return self.log.open(os.urandom(8).hex(), group_id)
 
     def busy_with(self, trainer: Trainer) -> str | None:
         """Who asked for what this trainer is busy with, and since when; None when it can be asked."""

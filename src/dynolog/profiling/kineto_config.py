@@ -43,6 +43,7 @@ class KinetoConfig(msgspec.Struct, frozen=True, kw_only=True):
     warmup_s: int | None = None
     activities: tuple[str, ...] = ()
     trace_id: str = ""
+    group_id: str = ""
     memory_snapshot: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -71,6 +72,7 @@ class KinetoConfig(msgspec.Struct, frozen=True, kw_only=True):
             warmup_s=warmup if isinstance(warmup, int) else None,
             activities=activities if isinstance(activities, tuple) else (),
             trace_id=str(values.get("REQUEST_TRACE_ID", "")),
+            group_id=str(values.get("REQUEST_GROUP_TRACE_ID", "")),
             memory_snapshot=memory,
             warnings=tuple(_warnings(values, path, mode)),
         )

@@ -16,10 +16,11 @@ _GATHER_S = 0.1
 class LoggedRequest:
     """One request: its captures, and a version that grows with every change of one of them."""
 
-    __slots__ = ("_waiters", "captures", "id", "unfinished", "version")
+    __slots__ = ("_waiters", "captures", "group_id", "id", "unfinished", "version")
 
-    def __init__(self, request_id: str) -> None:
+    def __init__(self, request_id: str, group_id: str = "") -> None:
         self.id = request_id
+        self.group_id = group_id
         self.captures: list[Capture] = []
         self.version = 0
         self.unfinished = 0
@@ -41,6 +42,7 @@ class LoggedRequest:
         """As it stands."""
         return RequestProgress(
             request_id=self.id,
+            group_id=self.group_id,
             version=self.version,
             done=self.done,
             captures=tuple(capture.info() for capture in self.captures),
@@ -89,9 +91,9 @@ class RequestLog:
         """How many captures are not final."""
         return len(self._active)
 
-    def open(self, request_id: str) -> LoggedRequest:
+    def open(self, request_id: str, group_id: str = "") -> LoggedRequest:
         """A new request, without captures yet."""
-        request = LoggedRequest(request_id)
+        request = LoggedRequest(request_id, group_id)
         self._requests[request_id] = request
         return request
 

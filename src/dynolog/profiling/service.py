@@ -245,7 +245,7 @@ class TraceService:
         request_id = ""
         captures: tuple[CaptureInfo, ...] = ()
         if chosen and not request.dry_run:
-            logged = self.desk.new_request()
+            logged = self.desk.new_request(config.group_id)
             request_id = logged.id
             asked_by = describe(caller)
             captures = tuple(

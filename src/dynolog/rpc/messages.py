@@ -125,9 +125,10 @@ class ProcessesReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GetTrace(msgspec.Struct, frozen=True, kw_only=True, tag_field="fn", tag="getTrace"):
-    """Asks for the captures of a request; "" means all the daemon remembers."""
+    """Asks for the captures of a request; "" means all that the daemon remembers, or of these the ones of `group_id`."""
 
     request_id: str = ""
+    group_id: str = ""
 
 
 class WaitTrace(msgspec.Struct, frozen=True, kw_only=True, tag_field="fn", tag="waitTrace"):

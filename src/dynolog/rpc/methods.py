@@ -264,7 +264,10 @@ class Methods:
         return _encode(ProcessesReply(ipc_enabled=ipc_enabled, trainers=trainers, wall_ns=self._clock.wall_ns()))
 
     def _get_trace(self, request: GetTrace) -> bytes:
-        return _encode(TraceProgressReply(requests=self._services.traces.progress(request.request_id)))
+        found = self._services.traces.progress(request.request_id)
+        if request.group_id:
+            found = tuple(progress for progress in found if progress.group_id == request.group_id)
+        return _encode(TraceProgressReply(requests=found))
 
     def _get_metrics(self, request: GetMetrics) -> bytes:
         records = self._services.metrics.latest(request.source)

@@ -39,7 +39,8 @@ class Three:
 
 
 @pytest.fixture
-def three() -> Iterator[Three]:
+def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Three]:
+    monkeypatch.chdir(tmp_path)  # where a manifest goes that has no other place
     services = FakeServices(), FakeServices()
     with contextlib.ExitStack() as stack:
         ports = stack.enter_context(running_daemon(services[0])), stack.enter_context(running_daemon(services[1]))

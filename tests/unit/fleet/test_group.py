@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dynolog.fleet.fan_out import FanOutOptions
@@ -280,6 +281,72 @@ def test_a_daemon_that_goes_away_is_given_up_after_a_while_and_what_is_not_known
     assert manifest.hosts[0].outcome == "lost"
     assert manifest.processes[0].outcome == "unknown"
     assert "it was recording" in manifest.processes[0].reason
+
+
+# --- what was never acknowledged ----------------------------------------------------------------------------------------
+
+
+def unacknowledged(port: int, outcome: str = "unknown") -> Manifest:
+    manifest = asked("a", port, request_id="")
+    (process,) = manifest.processes
+    process.outcome, process.capture_id = outcome, ""
+    manifest.created_wall_ns = time.time_ns()
+    return manifest
+
+
+@pytest.mark.parametrize("outcome", ["unknown", "asked", "planned"])
+def test_a_request_that_was_not_acknowledged_is_found_by_its_group_and_followed(outcome: str) -> None:
+    """The daemon took it, and only its answer was lost; a request of another group is not ours."""
+    services = FakeServices()
+    services.traces.publish(capture(10, state=CaptureState.FAILED, reason="another's"), request_id="r0", group_id="g0")
+    services.traces.publish(capture(10), group_id="g1")
+    with running_server(services) as server:
+        manifest = unacknowledged(server.server.port, outcome)
+
+        def changed() -> None:
+            if manifest.processes[0].outcome == "pending":
+                done = capture(10, state=CaptureState.WRITTEN, file=FILE)
+                server.run(lambda: services.traces.publish(done, group_id="g1"))
+
+        follow_hosts(manifest, OPTIONS, changed)
+    (process,) = manifest.processes
+    assert (process.outcome, process.capture_id, process.events) == ("written", "c10", 3)
+    assert manifest.hosts[0].request_id == "r1"
+
+
+@pytest.mark.parametrize(
+    ("uptime_s", "outcome", "words"),
+    [(3600.0, "not_traced", "did not get the request"), (0.5, "unknown", "or was restarted since")],
+)
+def test_a_request_that_its_daemon_does_not_know_was_not_taken_unless_it_was_restarted(
+    uptime_s: float, outcome: str, words: str
+) -> None:
+    services = FakeServices()
+    daemon = services.status.daemon
+    own = msgspec.structs.replace(daemon.own, uptime_s=uptime_s)
+    services.status.daemon = msgspec.structs.replace(daemon, own=own)
+    with running_daemon(services) as port:
+        manifest = unacknowledged(port)
+        follow_hosts(manifest, OPTIONS, lambda: None)
+    assert manifest.processes[0].outcome == outcome
+    assert words in manifest.processes[0].reason
+
+
+def test_a_daemon_that_stays_silent_leaves_it_unknown() -> None:
+    manifest = unacknowledged(9)
+    manifest.processes[0].reason = "it may be tracing"
+    follow_hosts(manifest, FanOutOptions(timeout_s=0.2), lambda: None, outage_s=0)
+    assert (manifest.processes[0].outcome, manifest.processes[0].reason) == ("unknown", "it may be tracing")
+    assert manifest.hosts[0].outcome == "refused" or manifest.hosts[0].error
+
+
+def test_what_a_daemon_refused_or_an_original_traced_is_not_asked_for() -> None:
+    with framed_server(original_daemon([])) as server:
+        refused, original = unacknowledged(server.port, "not_traced"), unacknowledged(server.port)
+        original.hosts[0].original = True
+        follow_hosts(refused, OPTIONS, lambda: None)
+        follow_hosts(original, OPTIONS, lambda: None)
+        assert server.requests == []
 
 
 def test_a_daemon_that_was_restarted_knows_nothing_of_the_request() -> None:

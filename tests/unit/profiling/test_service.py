@@ -107,6 +107,13 @@ def test_a_path_that_cannot_work_is_refused_for_that_trainer_only(service: FakeS
     assert [destination.view for destination in service.destinations] == ["", "mnt:[1] 24 /"]
 
 
+def test_the_group_of_a_request_is_told_with_its_progress(service: FakeService) -> None:
+    service.trainer(facts(10))
+    outcome = service.ask(config=CONFIG + "REQUEST_GROUP_TRACE_ID=g7\n")
+    (progress,) = service.service.progress(outcome.request_id)
+    assert progress.group_id == "g7"
+
+
 def test_a_config_that_cannot_work_is_refused_at_once(service: FakeService) -> None:
     service.trainer(facts(10))
     assert refusal(service, config="ACTIVITIES_LOG_FILE=t.json\n").code == "bad_config"

@@ -406,3 +406,11 @@ def test_what_takes_milliseconds_is_answered_one_a_round(ask: Asked, body: bytes
 
     answered = ask.loop.run_until_complete(story())
     assert len(set(answered)) == 4
+
+
+def test_the_requests_of_one_group_can_be_asked_for(ask: Asked) -> None:
+    for request_id, group_id in (("r1", "g1"), ("r2", "g2"), ("r3", "")):
+        ask.fakes.traces.publish(capture(), request_id=request_id, group_id=group_id)
+    assert [one["request_id"] for one in ask("getTrace", group_id="g2")["requests"]] == ["r2"]
+    assert ask("getTrace", group_id="g9")["requests"] == []
+    assert len(ask("getTrace")["requests"]) == 3
