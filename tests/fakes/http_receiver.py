@@ -96,6 +96,8 @@ def http_receiver(
             headers = {name.lower(): value for name, value in self.headers.items()}
             receiver.take(Request(self.path, headers, raw))(self)
 
+        do_GET = do_POST  # noqa: N815 - the name that http.server looks for
+
         def log_message(self, *_arguments: object) -> None: ...
 
     class Server(ThreadingHTTPServer):

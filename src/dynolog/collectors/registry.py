@@ -22,6 +22,7 @@ from dynolog.collectors import (
     sockets,
     tcp_udp,
     thermal_throttle,
+    tpu,
     uptime,
     vmstat,
 )
@@ -51,6 +52,7 @@ COLLECTORS: tuple[CollectorSpec, ...] = (
     rapl.SPEC,
     perf.SPEC,
     gpu.SPEC,
+    tpu.SPEC,
     own.SPEC,
 )
 

@@ -5,7 +5,6 @@ When a part is built, its flags move to where it is registered.
 
 from dynolog.model.flag import Flag, FlagValue
 
-_GPU = "GPU metrics are not in this version yet"
 _ATTRIBUTION = "attribution of GPUs to jobs and pods is not in this version yet"
 _TLS = "TLS for RPC is not in this version yet"
 
@@ -17,9 +16,6 @@ def _flag(name: str, default: FlagValue, what: str, why: str, section: str) -> F
 
 
 NOT_BUILT_FLAGS = (
-    _flag("enable_tpu_monitor", False, "TPU metrics", _GPU, "gpu"),
-    _flag("tpu_device_plugin_url", "http://localhost:2112/metrics", "the TPU device plugin", _GPU, "gpu"),
-    _flag("tpu_reporting_interval_s", 10.0, "seconds between TPU reports", _GPU, "gpu"),
     _flag(
         "enable_rdma_monitor",
         False,
