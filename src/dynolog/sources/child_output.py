@@ -71,5 +71,5 @@ class ChildOutput:
 
     @staticmethod
     def _printable(raw: bytes) -> str:
-        text = raw[:_LONGEST_LINE].decode("utf-8", "replace").strip()
-        return "".join(char if char.isprintable() else " " for char in text)
+        text = raw[:_LONGEST_LINE].decode("utf-8", "replace")
+        return "".join(char if char.isprintable() else " " for char in text).strip()

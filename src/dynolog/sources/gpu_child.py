@@ -68,6 +68,8 @@ class GpuChild:
     def ask(self, request: Request, deadline_s: float) -> Reply:
         """The answer. Raises ChildFailed, in a sentence that names the call; then the child is gone, or `is_stuck`."""
         call = type(request).__struct_config__.tag
+        if self._socket.fileno() < 0:
+            raise ChildFailed("its process has ended")
         self.output.drain()
         started = time.monotonic()
         try:

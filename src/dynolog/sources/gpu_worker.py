@@ -35,6 +35,7 @@ from dynolog.sources.gpu_wire import (
 # Below the jobs of this machine, above what runs only when nothing else does.
 _NICENESS = 5
 _PR_SET_PDEATHSIG = 1
+_MOST_DESCRIPTORS = 65536
 _decode = msgspec.msgpack.Decoder(Request).decode
 
 
@@ -120,6 +121,8 @@ def main() -> None:
     """`gpu_worker FD PID`."""
     descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
     _end_with(parent)
+    # Whatever whoever started the daemon has left open is not for a vendor's library.
+    os.closerange(descriptor + 1, _MOST_DESCRIPTORS)
     os.nice(_NICENESS)
     os.set_inheritable(descriptor, False)
     with socket.socket(fileno=descriptor) as connection, contextlib.suppress(OSError):  # the daemon has gone
