@@ -131,6 +131,8 @@ _SUFFIXES = {
 }
 # Where no rule gives a good name; without prefix, unit and `_total`.
 _STEMS: dict[str, str] = {
+    # Of TPUs; `gpu_memory_utilization` is another thing, of GPUs.
+    "memory_utilization": "gpu_accelerator_memory",
     "cpu_u": "cpu_user",
     "cpu_s": "cpu_system",
     "cpu_i": "cpu_idle",
