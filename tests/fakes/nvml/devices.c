@@ -25,13 +25,22 @@ struct device *mig_device(int gpu, int mig) {
     return device;
 }
 
-int check(nvmlDevice_t device) {
+int check_handle(nvmlDevice_t device) {
     long double unused;
     if (!initialized) return UNINITIALIZED;
     int code = number("all", 0, &unused);
     if (code) return code;
     char key[64];
     snprintf(key, sizeof key, "gpu.%d.answers", device->gpu);
+    return number(key, 0, &unused);
+}
+
+int check(nvmlDevice_t device) {
+    long double unused;
+    int code = check_handle(device);
+    if (code) return code;
+    char key[64];
+    snprintf(key, sizeof key, "gpu.%d.values", device->gpu);
     return number(key, 0, &unused);
 }
 

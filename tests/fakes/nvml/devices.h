@@ -13,7 +13,9 @@ struct device {
 
 extern int initialized; /* how often nvmlInit was called and not undone */
 
-/* Whether the device answers: 0, or the code with which every call on it fails. */
+/* Whether the device answers: 0, or the code with which every call on it fails (`gpu.n.answers`). */
+int check_handle(nvmlDevice_t device);
+/* The same for calls that read something, which may fail while it can still be told which device it is (`gpu.n.values`). */
 int check(nvmlDevice_t device);
 struct device *gpu_device(int gpu);
 struct device *mig_device(int gpu, int mig);

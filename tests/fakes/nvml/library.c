@@ -64,7 +64,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
     snprintf(key, sizeof key, "index.%u", index);
     int code = number(key, index, &gpu);
     *device = gpu_device((int)gpu);
-    return code ? code : check(*device);
+    return code ? code : check_handle(*device);
 }
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
@@ -82,7 +82,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int len
         snprintf(made, sizeof made, "GPU-00000000-0000-0000-0000-%012d", device->gpu);
     else
         snprintf(made, sizeof made, "MIG-00000000-0000-0000-%04d-%012d", device->mig, device->gpu);
-    int code = check(device);
+    int code = check_handle(device);
     return code ? code : copy(uuid, length, found ? found : made);
 }
 

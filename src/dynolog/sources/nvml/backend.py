@@ -12,7 +12,7 @@ from dynolog.sources.host_files import HostFiles
 from dynolog.sources.nvidia_proc import nvidia_devices
 from dynolog.sources.nvml.backoff import Backoff
 from dynolog.sources.nvml.context import SessionContext
-from dynolog.sources.nvml.errors import Code, words
+from dynolog.sources.nvml.errors import Code, unavailable, words
 from dynolog.sources.nvml.gpu import Gpu
 from dynolog.sources.nvml.inventory import Inventory, KnownGpu, fell_off
 from dynolog.sources.nvml.pci import as_in_sysfs, gpus_on_bus
@@ -65,12 +65,19 @@ class NvmlBackend:
         """Start a session and find the devices. Raises SourceUnavailable."""
         self._end_session()
         self._session.open()
-        self._context = context = SessionContext(self._session, self._notices)
+        self._context = SessionContext(self._session, self._notices)
+        try:
+            self._find_all(self._context)
+        except SourceUnavailable:
+            self._end_session()
+            raise
+
+    def _find_all(self, context: SessionContext) -> None:
         nvml = context.nvml
         try:
             count = int(nvml.nvmlDeviceGetCount())
         except nvml.NVMLError as error:
-            raise SourceUnavailable("nvml", f"the GPUs cannot be counted: {words(error.value)}") from error
+            raise unavailable(error.value) from error
         for index in range(count):
             self._find(context, index)
         if not self._gpus and not self._broken and not len(self._inventory):

@@ -96,7 +96,6 @@ class Gpu:
 
     def _gather(self, now_s: float) -> Gathered:
         """All values of the GPU itself. Raises DeviceLostError."""
-        self._guard.start_round()
         if now_s >= self._next_seldom_s:
             self._read_seldom(now_s)
         if now_s >= self._next_health_s:
@@ -104,6 +103,8 @@ class Gpu:
         gathered = Gathered()
         gathered.add(self._seldom)
         gathered.add(self._health_found)
+        # What is asked each round tells whether the device answers at all.
+        self._guard.start_round()
         self._read_plain(gathered)
         self._guard.check_answers()
         self._read_activity(gathered, now_s)
