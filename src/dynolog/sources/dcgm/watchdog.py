@@ -1,0 +1,51 @@
+"""Profiling counters that went blank on a device that had them, while its other fields are fine.
+
+After some errors (Xid 31) they stay blank for ever; a pause and resume of the profiling module brings them back. That is done once, then
+seldom, because it interrupts the counters of every device.
+"""
+
+from collections.abc import Callable
+
+ROUNDS = 3
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 600.0, 3600.0
+
+
+class Watchdog:
+    """Counts blank rounds of each GPU and says when to renew."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._had: set[int] = set()
+        self._blank_rounds: dict[int, int] = {}
+        self._not_before = 0.0
+        self._pause_s = _FIRST_PAUSE_S
+        self._renewed: set[int] = set()
+
+    def look(self, gpu: int, *, has_values: bool, is_fine_otherwise: bool) -> None:
+        """What a GPU's profiling fields gave in this round."""
+        if has_values:
+            self._had.add(gpu)
+            self._blank_rounds.pop(gpu, None)
+            self._renewed.discard(gpu)
+            if not self._renewed:
+                self._pause_s = _FIRST_PAUSE_S
+        elif gpu in self._had and is_fine_otherwise:
+            self._blank_rounds[gpu] = self._blank_rounds.get(gpu, 0) + 1
+
+    def due(self) -> list[int]:
+        """The GPUs for which the profiling module should be renewed now; [] when none, or when that was tried not long ago."""
+        if not self._blank_rounds:
+            return []
+        gpus = sorted(gpu for gpu, rounds in self._blank_rounds.items() if rounds >= ROUNDS)
+        return gpus if gpus and self._clock() >= self._not_before else []
+
+    def renewed(self, gpus: list[int]) -> None:
+        """It was: leave it alone for a while, longer each time that it did not help."""
+        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S) if self._renewed & set(gpus) else _FIRST_PAUSE_S
+        self._not_before = self._clock() + self._pause_s
+        self._renewed.update(gpus)
+        self._blank_rounds.clear()
+
+    def still_blank(self) -> list[int]:
+        """GPUs for which renewing did not help."""
+        return sorted(gpu for gpu in self._renewed if self._blank_rounds.get(gpu, 0) >= ROUNDS)
