@@ -1,9 +1,10 @@
 """A job on many hosts, each a network namespace with a daemon and two simulated trainers, and what can go wrong with hosts.
 
-Eight hosts, or as many as DYNOLOG_FLEET_HOSTS says (32 have been tried); those that are not in trouble must all be complete.
+32 hosts, or as many as DYNOLOG_FLEET_HOSTS says; those that are not in trouble must all be complete. All of it takes 1.4 GB of memory.
 """
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -23,25 +24,13 @@ from integration.harness import REPOSITORY, Process, eventually, needs_root, too
 
 pytestmark = [pytest.mark.root, needs_root]
 
-COUNT = max(int(os.environ.get("DYNOLOG_FLEET_HOSTS", "8")), 8)
+COUNT = max(int(os.environ.get("DYNOLOG_FLEET_HOSTS", "32")), 8)
 DOWN, MUTE, SLOW, WRONG_CLOCK, KILLED, FULL = range(2, 8)
 TROUBLED = {DOWN, MUTE, KILLED, FULL}
 TRAINERS = REPOSITORY / "bench" / "trainers.py"
 DYNO = Path(sys.executable).with_name("dyno")
 CLOCK_OFF_S = 2
 
-# The wall clock of one process, 2 s ahead; then the program.
-SHIFTED = f"""
-import runpy, sys, time
-_time, _time_ns = time.time, time.time_ns
-time.time = lambda: _time() + {CLOCK_OFF_S}
-time.time_ns = lambda: _time_ns() + {CLOCK_OFF_S} * 10**9
-sys.argv = sys.argv[1:]
-if sys.argv[0].endswith(".py"):
-    runpy.run_path(sys.argv[0], run_name="__main__")
-else:
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
 LISTEN_ONLY = """
 import socket, time
 server = socket.create_server(("0.0.0.0", 1778), backlog=64)
@@ -67,6 +56,17 @@ asyncio.run(main())
 """
 
 
+def clock_of(index: int) -> dict[str, str]:
+    """The environment that puts the wall clock of one host's processes ahead; intervals and the times of files stay as they are."""
+    if index != WRONG_CLOCK:
+        return {}
+    found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+    if not found:
+        pytest.skip("needs libfaketime")
+    off = {"FAKETIME": f"+{CLOCK_OFF_S}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
+    return {"LD_PRELOAD": found[0], **off}
+
+
 class Cluster:
     """The hosts and everything that runs on them."""
 
@@ -89,7 +89,7 @@ class Cluster:
                 self._daemon(index)
         self._helper(SLOW, SLOW_PROXY)
         for index, daemon in self.daemons.items():
-            daemon.wait_for("dynolog is ready", timeout_s=30)
+            daemon.wait_for("dynolog is ready", timeout_s=90)
             for local_rank in range(2):
                 self._trainer(index, local_rank)
         self.net.cut(DOWN)
@@ -100,11 +100,10 @@ class Cluster:
     def _helper(self, index: int, code: str) -> None:
         helper = self._run(index, sys.executable, "-c", code)
         self.others.append(helper)
-        helper.wait_for("ready", timeout_s=20)
+        helper.wait_for("ready", timeout_s=60)
 
     def _daemon(self, index: int) -> None:
         port = 1779 if index == SLOW else 1778
-        program = ["-c", SHIFTED, "dynolog.daemon.main"] if index == WRONG_CLOCK else ["-m", "dynolog.daemon.main"]
         flags = [
             f"--port={port}",
             "--rpc_bind_address=0.0.0.0",
@@ -112,19 +111,18 @@ class Cluster:
             "--enable_ipc_monitor",
         ]
         flags.append(f"--rpc_unix_socket={self.directory}/rpc{index}.sock")
-        self.daemons[index] = self._run(index, sys.executable, *program, *flags)
+        self.daemons[index] = self._run(index, sys.executable, "-m", "dynolog.daemon.main", *flags, **clock_of(index))
 
     def _trainer(self, index: int, local_rank: int) -> None:
-        program = ["-c", SHIFTED, str(TRAINERS)] if index == WRONG_CLOCK else [str(TRAINERS)]
         words = [
             sys.executable,
-            *program,
+            str(TRAINERS),
             "--n",
             "1",
             "--interval",
             "0.5",
             "--seconds",
-            "200",
+            "600",
             "--job-id",
             "7",
             "--write",
@@ -133,7 +131,7 @@ class Cluster:
             alone = f'mount -t tmpfs -o size=17m none "{self.traces}" && "$@"; kill -9 0'
             words = [tool("unshare"), "--mount", "sh", "-c", alone, "sh", *words]
         rank = {"RANK": str(2 * index + local_rank), "LOCAL_RANK": str(local_rank), "WORLD_SIZE": str(2 * COUNT)}
-        self.others.append(self._run(index, *words, **rank))
+        self.others.append(self._run(index, *words, **rank, **clock_of(index)))
 
     def stop(self) -> None:
         running = [*self.others, *self.daemons.values()]
@@ -146,11 +144,12 @@ class Cluster:
     def hosts(self, *indices: int) -> str:
         return ",".join(map(self.net.address, indices or range(COUNT)))
 
-    def command(self, *words: str) -> list[str]:
-        return [*self.net.inside(None), str(DYNO), "--token-file", str(self.token), "--timeout", "3", *words]
+    def command(self, *words: str, timeout_s: float = 3) -> list[str]:
+        timeout = ("--timeout", f"{timeout_s:g}")
+        return [*self.net.inside(None), str(DYNO), "--token-file", str(self.token), *timeout, *words]
 
     def dyno(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=120, check=False)
 
     def wait_for_trainers(self, *indices: int) -> None:
         def all_are_there() -> bool:
@@ -160,7 +159,7 @@ class Cluster:
                 indices
             )
 
-        eventually(all_are_there, 30, "trainers registered")
+        eventually(all_are_there, 90, "trainers registered")
 
 
 @pytest.fixture(scope="module")
@@ -219,12 +218,12 @@ def test_ctrl_c_leaves_a_true_manifest_from_which_it_goes_on(cluster: Cluster, t
     path = fetched / "manifest.json"
     words = ("gputrace", "--hosts", cluster.hosts(0, 1), "--job-id", "7", "--warmup-s", "1", "--fetch", str(fetched))
     running = Process(cluster.command(*words, "--log-file", f"{cluster.traces}/first.json"))
-    running.wait_for("delivered", timeout_s=20)
+    running.wait_for("delivered", timeout_s=60)
     assert running.stop(signal.SIGINT) == 130, running.output
     assert f"dyno gputrace --resume {path} --fetch {fetched}" in running.output
     manifest = read(path)
     assert manifest["state"] == "interrupted"
-    assert {process["outcome"] for process in manifest["processes"]} <= {"pending", "delivered", "recording"}
+    assert {process["outcome"] for process in manifest["processes"]} <= {"pending", "delivered", "recording", "written"}
     for _ in range(2):
         resumed = cluster.dyno("gputrace", "--resume", str(path), "--fetch", str(fetched))
         assert resumed.returncode == 0, resumed.stdout + resumed.stderr
@@ -241,12 +240,13 @@ def test_the_summary_says_the_truth_about_each_host_and_the_others_are_complete(
     fetched = tmp_path / "fetched"
     path = fetched / "manifest.json"
     words = ["gputrace", "--hosts", cluster.hosts(), "--job-id", "7", "--log-file", f"{cluster.traces}/"]
-    running = Process(cluster.command(*words, "--warmup-s", "0", "--duration-ms", "200", "--fetch", str(fetched)))
+    words += ["--warmup-s", "0", "--duration-ms", "200", "--fetch", str(fetched)]
+    running = Process(cluster.command(*words, timeout_s=8))
     ended = threading.Event()
     killer = threading.Thread(target=make_trouble, args=(cluster, path, ended))
     killer.start()
     try:
-        code = running.popen.wait(55)
+        code = running.popen.wait(180)
     finally:
         ended.set()
         killer.join()
@@ -263,7 +263,7 @@ def test_the_summary_says_the_truth_about_each_host_and_the_others_are_complete(
         assert [process["rank"] for process in processes] == [2 * index, 2 * index + 1]
     assert hosts[cluster.net.address(DOWN)]["outcome"] == "unreachable"
     assert hosts[cluster.net.address(MUTE)]["outcome"] == "silent"
-    assert "did not answer within 3 s" in hosts[cluster.net.address(MUTE)]["error"]
+    assert "did not answer within 8 s" in hosts[cluster.net.address(MUTE)]["error"]
     assert hosts[cluster.net.address(KILLED)]["outcome"] == "lost"
     for process in found[cluster.net.address(KILLED)]:
         assert process["outcome"] == "unknown"
@@ -277,10 +277,12 @@ def test_the_summary_says_the_truth_about_each_host_and_the_others_are_complete(
     shifts_s = {
         index: (hosts[cluster.net.address(index)]["start_wall_ns"] - start_ns) / 1e9 for index in (0, SLOW, WRONG_CLOCK)
     }
-    assert shifts_s[WRONG_CLOCK] == pytest.approx(CLOCK_OFF_S, abs=0.1)
-    assert abs(shifts_s[0]) < 0.1
-    assert abs(shifts_s[SLOW]) < 0.2
-    assert re.search(rf"the clock of {cluster.net.address(WRONG_CLOCK)} is \+(1\.9|2\.0)\d s off", output), output
+    # Right to half a round trip, which takes its time on a busy machine. No clock is corrected that may be right.
+    assert shifts_s[WRONG_CLOCK] == pytest.approx(CLOCK_OFF_S, abs=0.5)
+    assert (shifts_s[0], shifts_s[SLOW]) == (0, 0)
+    said = re.search(rf"the clock of {cluster.net.address(WRONG_CLOCK)} is \+([\d.]+) s off", output)
+    assert said, output
+    assert float(said[1]) == pytest.approx(CLOCK_OFF_S, abs=0.5)
     assert "the clock of" not in output.replace(f"the clock of {cluster.net.address(WRONG_CLOCK)}", "")
     check_files(manifest)
     good = 2 * (COUNT - len(TROUBLED))
