@@ -6,10 +6,9 @@ which is always wide and fast (AMD) or meaningless (Intel: 2.5 GT/s, 1 lane), so
 
 import os
 
-import msgspec
-
 from dynolog.sources.drm_cards import PCI_ADDRESS, read_hex
 from dynolog.sources.host_files import HostFiles
+from dynolog.sources.open_attribute import OpenAttribute, OpenAttributes
 
 # In tenths of GT/s. The files give '16.0 GT/s PCIe', or 'Unknown'.
 _GENERATIONS = {25: 1, 50: 2, 80: 3, 160: 4, 320: 5, 640: 6}
@@ -29,15 +28,6 @@ def lanes(text: str | None) -> int | None:
     """The width of a link, or None; a device that fell off the bus says 63."""
     digits = (text or "").strip()
     return width if digits.isascii() and digits.isdigit() and 0 < (width := int(digits)) <= _MOST_LANES else None
-
-
-class PcieLink(msgspec.Struct, frozen=True, kw_only=True):
-    """The link between slot and board: what it is now, and the most that both of its ends can do. None where not known."""
-
-    generation: int | None = None
-    generation_max: int | None = None
-    width: int | None = None
-    width_max: int | None = None
 
 
 def link_folder(host: HostFiles, device_folder: str) -> str:
@@ -62,26 +52,39 @@ def _is_bridge_of(host: HostFiles, folder: str, vendor: int | None) -> bool:
     )
 
 
-def read_link(host: HostFiles, folder: str) -> PcieLink:
-    """One reading. Maxima are of the device and of the port above it, whichever is lower."""
-    above = os.path.dirname(folder)
-    ends = (folder, above) if PCI_ADDRESS.fullmatch(os.path.basename(above)) else (folder,)
-    generations = [generation(host.read_text(f"{end}/max_link_speed")) for end in ends]
-    widths = [lanes(host.read_text(f"{end}/max_link_width")) for end in ends]
-    return PcieLink(
-        generation=generation(host.read_text(f"{folder}/current_link_speed")),
-        generation_max=min(filter(None, generations), default=None),
-        width=lanes(host.read_text(f"{folder}/current_link_width")),
-        width_max=min(filter(None, widths), default=None),
-    )
+class PcieLink:
+    """The link between slot and board. What is not known is missing: an integrated device has none."""
+
+    def __init__(self, host: HostFiles, device_folder: str, files: OpenAttributes) -> None:
+        self._host = host
+        self.folder = link_folder(host, device_folder)
+        self._speed = files.at(host.path(f"{self.folder}/current_link_speed"))
+        self._width = files.at(host.path(f"{self.folder}/current_link_width"))
+
+    def maxima(self) -> dict[str, int]:
+        """The most that the device and the port above it can do, whichever is lower."""
+        above = os.path.dirname(self.folder)
+        ends = (self.folder, above) if PCI_ADDRESS.fullmatch(os.path.basename(above)) else (self.folder,)
+        generations = [generation(self._host.read_text(f"{end}/max_link_speed")) for end in ends]
+        widths = [lanes(self._host.read_text(f"{end}/max_link_width")) for end in ends]
+        return _known(
+            pcie_link_generation_max=min(filter(None, generations), default=None),
+            pcie_link_width_max=min(filter(None, widths), default=None),
+        )
+
+    def now(self) -> dict[str, int]:
+        """What it runs at; devices that idle may lower it."""
+        return _known(pcie_link_generation=generation(_text(self._speed)), pcie_link_width=lanes(_text(self._width)))
+
+    def close(self) -> None:
+        """Close its files."""
+        self._speed.close()
+        self._width.close()
 
 
-def link_values(link: PcieLink) -> dict[str, int | float | str]:
-    """What is known of a link, under the names of the catalogue. An integrated device has no link: nothing."""
-    values = {
-        "pcie_link_generation": link.generation,
-        "pcie_link_generation_max": link.generation_max,
-        "pcie_link_width": link.width,
-        "pcie_link_width_max": link.width_max,
-    }
+def _text(file: OpenAttribute) -> str:
+    return (file.read() or b"").decode("ascii", "replace")
+
+
+def _known(**values: int | None) -> dict[str, int]:
     return {name: value for name, value in values.items() if value is not None}

@@ -15,6 +15,7 @@ from dynolog.model.gpu_metrics import GPU_METRICS
 from dynolog.model.metric import Catalogue
 from dynolog.sources.amdgpu.backend import AmdBackend
 from dynolog.sources.amdgpu.card import AmdCard
+from dynolog.sources.amdgpu.kfd import KfdProcesses
 from dynolog.sources.gpu_backend import GpuOptions
 from fakes.amd_trees import GIB, kfd_host, kfd_node, kfd_process, mi250, mi300_table, mi300x, mi300x_eight, radeon
 from fakes.amdgpu_tables import table
@@ -300,6 +301,33 @@ def test_error_counters_are_read_every_ten_seconds(tree: DrmTree, clock: Stepped
     assert backend.sample().readings[0].counters["ras_errors_corrected.umc"] == 0
     clock.advance(1)
     assert backend.sample().readings[0].counters["ras_errors_corrected.umc"] == 5
+
+
+def test_a_process_that_starts_ends_or_takes_another_gpu_shows(tree: DrmTree, clock: SteppedNs) -> None:
+    mi300x_eight(tree)
+    backend = opened(tree, clock)
+
+    def users() -> dict[str, list[tuple[int, int | None]]]:
+        return {
+            reading.device: [(process.pid, process.used_memory_bytes) for process in reading.processes]
+            for reading in backend.sample().readings
+            if reading.processes
+        }
+
+    assert users() == {}
+    kfd_process(tree, 77, {2000: GIB, 2001: 0})
+    kfd_process(tree, 78, {2000: 3 * GIB})
+    clock.advance(1)
+    assert users() == {"0": [(77, GIB), (78, 3 * GIB)]}
+    kfd_process(tree, 77, {2000: 2 * GIB, 2001: 5 * GIB})
+    clock.advance(1)
+    assert users() == {"0": [(77, 2 * GIB), (78, 3 * GIB)]}
+    tree.remove("sys/class/kfd/kfd/proc/78")
+    clock.advance(KfdProcesses.FIRST_WAIT_NS / 1e9)
+    assert users() == {"0": [(77, 2 * GIB)], "1": [(77, 5 * GIB)]}
+    kfd_process(tree, 77, {2000: 0, 2001: 0})
+    clock.advance(1)
+    assert users() == {}
 
 
 def test_a_link_whose_counter_went_down_gives_no_sum(tree: DrmTree, clock: SteppedNs) -> None:

@@ -182,7 +182,9 @@ def test_a_card_that_sleeps_is_left_asleep(tree: DrmTree, clock: SteppedNs) -> N
     clock.advance(1)
     reading = only(backend.sample())
     assert reading.is_up
-    assert reading.values == {"gpu_memory_total_bytes": 12 * GIB, "gpu_power_limit": 190}
+    assert reading.values == {
+        "gpu_memory_total_bytes": 12 * GIB, "gpu_power_limit": 190, "pcie_link_generation_max": 3, "pcie_link_width_max": 8
+    }  # fmt: skip
     # After it woke up, growth over the gap is not known.
     tree.write(f"{folder}/power/runtime_status", "active\n")
     clock.advance(1)

@@ -53,7 +53,7 @@ class AmdBackend:
         """One reading of every card and partition."""
         now_ns = self._clock()
         self._gpus.look(now_ns)
-        self._kfd.begin_round()
+        self._kfd.begin_round(now_ns)
         return msgspec.structs.replace(
             self._gpus.sample("amd", now_ns),
             driver_version=self._driver_version,

@@ -11,7 +11,7 @@ from dynolog.sources.attribute import read_attribute, read_integer
 from dynolog.sources.drm_cards import DrmCard
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.open_attribute import OpenAttributes
-from dynolog.sources.pcie_link import link_folder, link_values, read_link
+from dynolog.sources.pcie_link import PcieLink
 
 Values = dict[str, int | float | str]
 Counters = dict[str, int | float]
@@ -46,7 +46,7 @@ class AmdCard:
         self._uuid = ""
         self._files = CardFiles(host, card, files)
         self._status = files.at(host.path(f"{card.device_folder}/power/runtime_status"))
-        self._link_folder = link_folder(host, card.device_folder)
+        self._link = PcieLink(host, card.device_folder, files)
         self._steady: Values = {}
         self._slow: Values = {}
         self._errors: Counters = {}
@@ -98,6 +98,7 @@ class AmdCard:
         """Close its files."""
         self._files.close()
         self._status.close()
+        self._link.close()
         self.firmware.forget()
 
     def _reading(self, device: str, values: Values, counters: Counters, error: str = "") -> GpuReading:
@@ -134,6 +135,7 @@ class AmdCard:
             "gpu_memory_frequency_max_mhz": self._levels("pp_dpm_mclk").max_mhz,
             "gpu_partition_mode": self._text("current_compute_partition"),
             "xgmi_hive_id": self._text("xgmi_hive_info/xgmi_hive_id"),
+            **self._link.maxima(),
         }
         if nodes := self._kfd.nodes(self._card.pci_address):
             found["xgmi_peers"] = nodes[0].xgmi_peers
@@ -167,21 +169,17 @@ class AmdCard:
                 counters.pop("gpu_energy_joules", None)
 
     def _read_slow(self) -> Values:
-        values: Values = dict(link_values(read_link(self._host, self._link_folder)))
+        values: Values = dict(self._link.now())
         if (fan := self._fan_speed()) is not None:
             values["gpu_fan_speed"] = fan
-        if (pages := read_attribute(self._path("ras/gpu_vram_bad_pages"))) is not None:
+        if (pages := self._files.bad_pages.read()) is not None:
             values["retired_pages"] = attribute_texts.retired_pages(pages)
         return values
 
     def _read_errors(self) -> Counters:
-        folder = f"{self._card.device_folder}/ras"
         found: dict[str, int | float | None] = {}
-        for file in self._host.list(folder):
-            block = file.removesuffix("_err_count")
-            if block == file:
-                continue
-            errors = attribute_texts.block_errors(read_attribute(self._host.path(f"{folder}/{file}")) or b"")
+        for block, file in self._files.errors.items():
+            errors = attribute_texts.block_errors(file.read() or b"")
             found[f"ras_errors_corrected.{block}"] = errors.corrected
             found[f"ras_errors_uncorrected.{block}"] = errors.uncorrected
         # The memory controllers' are what others call ECC errors.

@@ -11,6 +11,8 @@ from dynolog.sources.open_attribute import OpenAttribute, OpenAttributes, refusa
 
 _OWN = (("gpu_device_utilization", "gpu_busy_percent"), ("gpu_memory_utilization", "mem_busy_percent"))
 
+_ERRORS = "_err_count"
+
 
 class Gauge(msgspec.Struct, frozen=True):
     """A file with one integer; the value under `name` is it divided by `divisor`."""
@@ -35,6 +37,10 @@ class CardFiles:
             for name, level in (("gpu_frequency", "pp_dpm_sclk"), ("gpu_memory_frequency", "pp_dpm_mclk"))
             if (file := self._own(level))
         }
+        ras = f"{card.device_folder}/ras"
+        blocks = [name for name in host.list(ras) if name.endswith(_ERRORS)]
+        self.errors = {name.removesuffix(_ERRORS): self._at(f"{ras}/{name}") for name in blocks}
+        self.bad_pages = self._at(f"{ras}/gpu_vram_bad_pages")
         # Of the memory manager: they tell of the driver, not of whether the device answers.
         self.memory = self._gauges(
             ("gpu_memory_used_bytes", "mem_info_vram_used"), ("gpu_gtt_used_bytes", "mem_info_gtt_used")
@@ -42,9 +48,9 @@ class CardFiles:
         self.measured = [*self._gauges(*_OWN), *self._sensor_gauges()]
 
     @property
-    def fingerprint(self) -> tuple[frozenset[str], str, frozenset[str]]:
+    def fingerprint(self) -> tuple[frozenset[str], str, frozenset[str], tuple[str, ...]]:
         """What the choice was made from; another one when files came or went."""
-        return self._names, self.sensors.folder, self.sensors.files
+        return self._names, self.sensors.folder, self.sensors.files, tuple(self.errors)
 
     def close(self) -> None:
         """Close them all."""
@@ -58,7 +64,7 @@ class CardFiles:
 
     def _all(self) -> Iterable[OpenAttribute]:
         yield from (gauge.file for gauge in (*self.memory, *self.measured))
-        yield from self.clock_levels.values()
+        yield from (*self.clock_levels.values(), *self.errors.values(), self.bad_pages)
         if self.table is not None:
             yield self.table
 

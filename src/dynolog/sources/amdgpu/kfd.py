@@ -90,19 +90,52 @@ def _memory_bytes(host: HostFiles, folder: str) -> int | None:
     return sum(sizes) if sizes else None
 
 
-def read_processes(host: HostFiles) -> dict[int, list[GpuProcess]]:
-    """By `gpu_id`: processes that have memory on it. Pids are the host's.
+class _Known(msgspec.Struct):
+    """A process: the GPUs that it had memory on, and when to look at all of them again (each time after twice as long)."""
 
-    Every process that opened the compute driver has a file for every GPU; one that reads 0 is no user of that GPU.
+    gpu_ids: list[int]
+    all_at_ns: int
+    wait_ns: int
+
+
+class KfdProcesses:
+    """Processes that have memory on a GPU, by `gpu_id`. Pids are the host's.
+
+    Every process that opened the compute driver has a file for every GPU; one that reads 0 is no user of that GPU. With dozens of
+    devices those are thousands of files, so all are read when a process is new, and again now and then: programs take their memory in
+    their first minute. Of those again, only so many in one round.
     """
-    users: dict[int, list[GpuProcess]] = {}
-    for pid in _numbered(host, _PROCESSES):
-        for name in host.list(f"{_PROCESSES}/{pid}"):
-            file = _VRAM_FILE.fullmatch(name)
-            used = read_integer(host.path(f"{_PROCESSES}/{pid}/{name}")) if file else None
-            if file and used:
-                users.setdefault(int(file[1]), []).append(GpuProcess(pid=pid, used_memory_bytes=used))
-    return users
+
+    FIRST_WAIT_NS = 10_000_000_000
+    LONGEST_WAIT_NS = 160_000_000_000
+    MOST_AGAIN = 8
+
+    def __init__(self, host: HostFiles) -> None:
+        self._host = host
+        self._known: dict[int, _Known] = {}
+
+    def read(self, now_ns: int) -> dict[int, list[GpuProcess]]:
+        """One reading."""
+        pids = _numbered(self._host, _PROCESSES)
+        self._look_at_all(pids, now_ns)
+        users: dict[int, list[GpuProcess]] = {}
+        for pid in pids:
+            folder = self._host.path(f"{_PROCESSES}/{pid}")
+            known = self._known[pid]
+            used = {gpu_id: size for gpu_id in known.gpu_ids if (size := read_integer(f"{folder}/vram_{gpu_id}"))}
+            known.gpu_ids = list(used)
+            for gpu_id, size in used.items():
+                users.setdefault(gpu_id, []).append(GpuProcess(pid=pid, used_memory_bytes=size))
+        return users
+
+    def _look_at_all(self, pids: list[int], now_ns: int) -> None:
+        self._known = {pid: self._known[pid] for pid in pids if pid in self._known}
+        again = [pid for pid, known in self._known.items() if now_ns >= known.all_at_ns]
+        for pid in (*(pid for pid in pids if pid not in self._known), *again[: self.MOST_AGAIN]):
+            before = self._known.get(pid)
+            wait_ns = min(2 * before.wait_ns, self.LONGEST_WAIT_NS) if before else self.FIRST_WAIT_NS
+            files = (_VRAM_FILE.fullmatch(name) for name in self._host.list(f"{_PROCESSES}/{pid}"))
+            self._known[pid] = _Known([int(file[1]) for file in files if file], now_ns + wait_ns, wait_ns)
 
 
 class KfdView:
@@ -110,6 +143,7 @@ class KfdView:
 
     def __init__(self, host: HostFiles) -> None:
         self._host = host
+        self._processes = KfdProcesses(host)
         self._nodes: dict[str, list[KfdNode]] = {}
         self._users: dict[int, list[GpuProcess]] = {}
         self._generation: str | None = None
@@ -126,10 +160,10 @@ class KfdView:
             nodes.setdefault(node.pci_address, []).append(node)
         self._nodes = nodes
 
-    def begin_round(self) -> None:
+    def begin_round(self, now_ns: int) -> None:
         """Read the processes."""
         self.shows_processes = bool(self._nodes) and os.path.isdir(self._host.path(_PROCESSES))
-        self._users = read_processes(self._host) if self.shows_processes else {}
+        self._users = self._processes.read(now_ns) if self.shows_processes else {}
 
     def nodes(self, pci_address: str) -> list[KfdNode]:
         """The partitions of one device, one where it is not divided; none when the compute driver does not know it."""

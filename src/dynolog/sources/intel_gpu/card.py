@@ -10,7 +10,7 @@ from dynolog.sources.growth import Growth
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.intel_gpu.graphics_units import GraphicsUnit, find_units
 from dynolog.sources.open_attribute import OpenAttribute, OpenAttributes, refusal
-from dynolog.sources.pcie_link import link_folder, link_values, read_link
+from dynolog.sources.pcie_link import PcieLink
 
 Values = dict[str, int | float | str]
 _TILE = re.compile(r"tile\d+")
@@ -31,7 +31,7 @@ class IntelCard:
         self._attributes = files
         self._name = name
         self._growth = Growth()
-        self._link_folder = link_folder(host, card.device_folder)
+        self._link = PcieLink(host, card.device_folder, files)
         self._status = files.at(host.path(f"{card.device_folder}/power/runtime_status"))
         self._units: list[GraphicsUnit] = []
         self._gauges: dict[str, tuple[OpenAttribute, int]] = {}
@@ -61,7 +61,7 @@ class IntelCard:
             return self._reading(device, dict(self._steady), {})
         if self._slow_due_ns is None or now_ns >= self._slow_due_ns:
             self._slow_due_ns = now_ns + self.SLOW_EVERY_NS
-            self._slow = dict(link_values(read_link(self._host, self._link_folder)))
+            self._slow = dict(self._link.now())
             self._errors = self._read_errors()
         values: Values = {**self._steady, **self._slow}
         for name, (file, divisor) in self._gauges.items():
@@ -81,6 +81,7 @@ class IntelCard:
         """Close its files."""
         self._close_chosen()
         self._status.close()
+        self._link.close()
         self._growth.forget()
 
     def _reading(self, device: str, values: Values, counters: dict[str, int | float], error: str = "") -> GpuReading:
@@ -141,7 +142,7 @@ class IntelCard:
             "gpu_power_limit": limit / 1_000_000 if limit else None,
             "gpu_power_limit_max": rated / 1_000_000 if rated else None,
         }
-        return {name: value for name, value in found.items() if value}
+        return {**{name: value for name, value in found.items() if value}, **self._link.maxima()}
 
     def _add_units(self, values: Values, now_ns: int) -> None:
         clocks = [clock for unit in self._units if (clock := unit.clock_mhz.integer()) is not None]
