@@ -22,6 +22,7 @@ class ProcTree:
         name: str = "python",
         start: int = 100,
         parent: int = 1,
+        state: str = "S",
         uid: int = 1000,
         cgroup: str = "0::/\n",
         environ: str | None = "",
@@ -31,7 +32,7 @@ class ProcTree:
         directory = self.root / f"proc/{pid}"
         self.end(pid)
         (directory / "fd").mkdir(parents=True)
-        self._write(pid, "stat", f"{pid} ({name}) S {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {start} 0 0")
+        self._write(pid, "stat", f"{pid} ({name}) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {start} 0 0")
         self._write(pid, "status", f"Name:\t{name}\nUid:\t{uid}\t0\t0\t0\n")
         self._write(pid, "cgroup", cgroup)
         if environ is not None:

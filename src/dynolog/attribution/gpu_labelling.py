@@ -11,6 +11,9 @@ from dynolog.model.flag import Settings
 from dynolog.model.gpu import GpuReading
 from dynolog.sources.host_files import HostFiles
 
+# A backend that can list processes gives their number.
+_COUNT = "gpu_processes"
+
 
 class GpuLabelling:
     """Implements attribution.labelling.Labelling. Used from one thread; nothing here waits.
@@ -22,14 +25,11 @@ class GpuLabelling:
         self._identities = identities
         self._scan = scan
         self._pods = pods
-        self._driver_lists = False
 
     def labels_for(self, reading: GpuReading) -> DeviceAttribution:
-        """Who is behind a device or MIG instance. Open files tell where the driver never lists a process."""
+        """Who is behind a device or MIG instance. Open files tell where the driver lists no processes; 0 of them is a list too."""
         processes = reading.processes
-        if processes:
-            self._driver_lists = True
-        elif not self._driver_lists:
+        if not processes and _COUNT not in reading.values:
             self._scan.advance()
             processes = self._scan.processes_of(reading)
         members = [(process, self._identities.get(process.pid)) for process in processes]

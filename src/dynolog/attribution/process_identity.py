@@ -1,5 +1,6 @@
 """Who a process belongs to: job labels from its environment, user, container and pod. One look at one process."""
 
+import errno
 from collections.abc import Mapping
 
 import msgspec
@@ -56,7 +57,10 @@ class IdentityReader:
 
     def start_time(self, pid: int) -> int:
         """With the pid, what tells one process from the next; never blocks. Raises OSError (gone, hidden), ValueError."""
-        return parse_stat(self._host.read(f"proc/{pid}/stat")).start_time_ticks
+        stat = parse_stat(self._host.read(f"proc/{pid}/stat"))
+        if stat.has_ended:
+            raise ProcessLookupError(errno.ESRCH, "it has ended", str(pid))
+        return stat.start_time_ticks
 
     def look(self, pid: int) -> ProcessIdentity:
         """All of it. Raises OSError or ValueError when the process has gone; a part that cannot be read is left out."""

@@ -1,5 +1,6 @@
 """The daemon's own flags, and the full set that a daemon accepts."""
 
+from dynolog.attribution.flags import FLAGS as ATTRIBUTION_FLAGS
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.collectors.spec import CollectorSpec
 from dynolog.daemon.flags_not_built import NOT_BUILT_FLAGS
@@ -122,6 +123,7 @@ def declared_flags() -> tuple[Flag, ...]:
         *IPC_FLAGS,
         *RPC_FLAGS,
         *(flag for spec in COLLECTORS for flag in collector_flags(spec)),
+        *ATTRIBUTION_FLAGS,
         *DELIVERY_FLAGS,
         *(flag for exporter in EXPORTERS for flag in exporter.flags),
         *NOT_BUILT_FLAGS,

@@ -5,7 +5,6 @@ When a part is built, its flags move to where it is registered.
 
 from dynolog.model.flag import Flag, FlagValue
 
-_ATTRIBUTION = "attribution of GPUs to jobs and pods is not in this version yet"
 _TLS = "TLS for RPC is not in this version yet"
 
 
@@ -30,16 +29,5 @@ NOT_BUILT_FLAGS = (
         "RDMA metrics are not in this version yet",
         "collectors",
     ),
-    _flag("env_attribution_mappings_file", "", "environment variables that become labels", _ATTRIBUTION, "gpu"),
-    _flag("enable_pod_resources_attribution", False, "pod names from the kubelet", _ATTRIBUTION, "gpu"),
-    _flag(
-        "pod_resources_socket",
-        "/var/lib/kubelet/pod-resources/kubelet.sock",
-        "the kubelet's socket",
-        _ATTRIBUTION,
-        "gpu",
-    ),
-    _flag("pod_resources_gpu_resource", "nvidia.com/gpu", "resource name of GPUs", _ATTRIBUTION, "gpu"),
-    _flag("pod_resources_tpu_resource", "google.com/tpu", "resource name of TPUs", _ATTRIBUTION, "gpu"),
     _flag("certs_dir", "", "certificates of the RPC server", _TLS, "rpc"),
 )

@@ -67,6 +67,7 @@ class Status:
         """What cannot work here, why, and what would give it."""
         daemon = self._daemon
         sentences = [*self._said, *daemon.rpc.notices, *daemon.traces.notices, *daemon.pipeline.missing()]
+        sentences += daemon.gpu_owners.notices
         if daemon.ipc is None:
             sentences.append("IPC monitor is off, so no process can be traced: start dynolog with --enable_ipc_monitor")
         if not daemon.exporters:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dynolog.collectors.registry import COLLECTORS, declared_catalogue
 from dynolog.collectors.spec import CollectorSpec, Context, Notices
 from dynolog.daemon.glog import GlogSink
+from dynolog.daemon.gpu_owners import GpuOwners
 from dynolog.daemon.gpus import Gpus
 from dynolog.daemon.status import Status
 from dynolog.exporters.registry import EXPORTERS, chosen
@@ -84,7 +85,8 @@ class Daemon:
         self.latest = LatestRecords(catalogue, COLLECTORS, clock)
         self.ipc: IpcListener | None = None
         counters = PipelineCounters()
-        board = DeviceBoard()
+        self.gpu_owners = GpuOwners(settings, host, NoticeBoard("gpu owners"))
+        board = DeviceBoard(self.gpu_owners)
         self.gpus = Gpus(settings, board, loop)
 
         def context_of(spec: CollectorSpec, notices: Notices) -> Context:
@@ -109,6 +111,7 @@ class Daemon:
             make_watch=TraceWatch,
             ipc_enabled=settings.on("enable_ipc_monitor"),
         )
+        self.gpus.source.on_sample = self.traces.gpus.put
         if settings.on("enable_ipc_monitor"):
             self.ipc = IpcListener(
                 self.traces.handler,

@@ -57,6 +57,18 @@ _USE = (
     _gpu("gpu_gtt_used_bytes", Kind.GAUGE, "By", "system memory that the device has mapped (AMD GTT)"),
     _gpu("gpu_processes", Kind.GAUGE, "{process}", "processes that hold a context on the device"),
     _gpu(
+        "gpu_job_processes",
+        Kind.GAUGE,
+        "{process}",
+        "processes of one job, pod or user on a device that several share; in a record of its own with their labels",
+    ),
+    _gpu(
+        "gpu_job_memory_used_bytes",
+        Kind.GAUGE,
+        "By",
+        "device memory of the processes of one job, pod or user on a device that several share",
+    ),
+    _gpu(
         "gpu_awake_ratio",
         Kind.RATIO,
         "1",
@@ -76,7 +88,7 @@ _CLOCKS = (
         "gpu_throttle_active",
         Kind.GAUGE,
         "1",
-        "1 when the clocks are held back at this moment, by reason (AMD, Intel)",
+        "1 when the clocks are held back at this moment, by reason",
         Scope.GPU_REASON,
     ),
     _gpu("gpu_throttle_ms", Kind.DELTA, "ms", "time that the clocks were held back, by reason", Scope.GPU_REASON),

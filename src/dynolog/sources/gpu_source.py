@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from dynolog.model.clock import Clock
 from dynolog.model.errors import SourceUnavailable
-from dynolog.model.gpu import ProfilingState
+from dynolog.model.gpu import GpuSample, ProfilingState
 from dynolog.model.gpu_view import GpuStatus
 from dynolog.sources.gpu_access import Child, GpuAccess
 from dynolog.sources.gpu_backend import GpuOptions
@@ -32,7 +32,10 @@ class _Wish:
 
 
 class GpuSource:
-    """Made once; its thread and its child begin with the first `read`, and end with `close`. All methods are for any thread."""
+    """Made once; its thread and its child begin with the first `read`, and end with `close`. All methods are for any thread.
+
+    `on_sample` gets every sample as it comes, on the source's thread, and None when it is closed.
+    """
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class GpuSource:
         wait_s: float = 0.25,
     ) -> None:
         self.options = options
+        self.on_sample: Callable[[GpuSample | None], None] = lambda _: None
         self._wait_s = wait_s
         self._deadline_s = deadline_s
         self._clock = clock
@@ -116,6 +120,7 @@ class GpuSource:
             self._is_asked, self._latest, self._error, self._paused_until_ns = False, None, None, 0
             wishes, self._wishes = self._wishes, []
             self._changed.notify_all()
+        self.on_sample(None)
         for wish in wishes:
             wish.answer(False)
         if thread is not None and access is not None and timeout_s:
@@ -188,6 +193,7 @@ class GpuSource:
                 self._error = error
                 if sampled is not None:
                     self._latest = sampled
+                    self.on_sample(sampled.sample)
                 self._changed.notify_all()
 
     def _fulfil(self, access: GpuAccess, wish: _Wish) -> None:

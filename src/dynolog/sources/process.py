@@ -42,7 +42,8 @@ _MOST_ANCESTORS = 64
 class ProcessStat(msgspec.Struct, frozen=True):
     """What is used of `/proc/PID/stat` (proc_pid_stat(5)).
 
-    `start_time_ticks` counts 1/SC_CLK_TCK s since boot, `cpu_ticks` those that all its threads have used, in user mode and in the kernel.
+    `start_time_ticks` counts 1/SC_CLK_TCK s since boot, `cpu_ticks` those that all its threads have used, in user mode and in the kernel;
+    `state` is one letter.
     """
 
     pid: int
@@ -50,6 +51,12 @@ class ProcessStat(msgspec.Struct, frozen=True):
     parent_pid: int
     start_time_ticks: int
     cpu_ticks: int = 0
+    state: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether only its parent has not noticed yet (a zombie)."""
+        return self.state in ("Z", "X")
 
 
 def parse_stat(data: bytes) -> ProcessStat:
@@ -62,7 +69,14 @@ def parse_stat(data: bytes) -> ProcessStat:
     if not bracket or not opening or len(columns) < 20:
         raise ValueError("not the content of /proc/PID/stat")
     cpu_ticks = int(columns[11]) + int(columns[12])
-    return ProcessStat(int(pid), name.decode("utf-8", "replace"), int(columns[1]), int(columns[19]), cpu_ticks)
+    return ProcessStat(
+        pid=int(pid),
+        name=name.decode("utf-8", "replace"),
+        parent_pid=int(columns[1]),
+        start_time_ticks=int(columns[19]),
+        cpu_ticks=cpu_ticks,
+        state=columns[0].decode("ascii", "replace"),
+    )
 
 
 def parse_namespace_pids(data: bytes) -> tuple[int, ...]:

@@ -91,7 +91,11 @@ def test_a_process_that_has_gone_is_an_os_error_and_one_that_goes_meanwhile_cost
     """C09."""
     with pytest.raises(OSError, match="No such file"):
         reader(tree).look(7)
+    tree.process(7, state="Z")
+    with pytest.raises(ProcessLookupError):
+        reader(tree).start_time(7)
     tree.process(7, environ=None)
+    assert reader(tree).start_time(7) == 100
     for name in ("status", "cgroup"):
         (tree.root / f"proc/7/{name}").unlink()
     found = reader(tree).look(7)
