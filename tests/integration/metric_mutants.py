@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dynolog.collectors.registry import COLLECTORS
-from dynolog.collectors.spec import CollectorSpec, Values
+from dynolog.collectors.spec import CollectorSpec, DeviceReport, Values
 from dynolog.model.metric import Catalogue, Metric
 
 _TESTS = Path(__file__).resolve().parents[1] / "unit" / "collectors"
@@ -30,12 +30,19 @@ def tests_of(spec: CollectorSpec) -> list[str]:
 def spoiled(compute: Callable[..., Values], metric: Metric, catalogue: Catalogue) -> Callable[..., Values]:
     """`compute` with 1 too much in every value of `metric`, or another text."""
 
-    def wrong(*arguments: Any) -> Values:
-        values = compute(*arguments)
+    def spoil(values: dict[str, Any]) -> None:
         for key, value in values.items():
             series = catalogue.resolve(key)
             if series is not None and series.metric is metric:
                 values[key] = value + "x" if isinstance(value, str) else value + 1
+
+    def wrong(*arguments: Any) -> Values:
+        values = compute(*arguments)
+        spoil(values)
+        if isinstance(values, DeviceReport):
+            for device in values.devices:
+                spoil(device.values)
+                spoil(device.labels)  # type: ignore[arg-type] # collectors make them as dicts
         return values
 
     return wrong

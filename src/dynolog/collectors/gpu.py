@@ -1,7 +1,6 @@
 """GPUs: one record for each device and MIG instance, whoever makes them."""
 
 import re
-import time
 from collections.abc import Mapping
 
 import msgspec
@@ -129,7 +128,8 @@ class GpuCollector:
 
     def read(self) -> GpuSnapshot:
         """The newest sample; the same snapshot again when there is no newer one."""
-        read_ns = time.monotonic_ns()
+        clock = self._source.clock
+        read_ns = clock.monotonic_ns()
         sampled = self._source.read()
         if sampled is not None:
             sample = sampled.sample
@@ -138,7 +138,7 @@ class GpuCollector:
             for key, sentence in sample.notices:
                 self._notices.say(key, sentence)
             readings = {reading.identity: reading for reading in sample.readings}
-            xids = self._newest.xids.after(self._newest.comparable(sample.backend), readings, time.time())
+            xids = self._newest.xids.after(self._newest.comparable(sample.backend), readings, clock.wall_ns() / 1e9)
             self._newest = GpuSnapshot(sampled, readings, xids, read_ns)
         return self._newest
 

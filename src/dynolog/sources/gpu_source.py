@@ -49,7 +49,7 @@ class GpuSource:
         self.on_sample: Callable[[GpuSample | None], None] = lambda _: None
         self._wait_s = wait_s
         self._deadline_s = deadline_s
-        self._clock = clock
+        self.clock = clock
         self._make_child = make_child
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -97,7 +97,7 @@ class GpuSource:
         with self._changed:
             access, latest, error, until_ns = self._access, self._latest, self._error, self._paused_until_ns
         sample = latest.sample if latest is not None else None
-        left_ns = until_ns - self._clock.monotonic_ns() if until_ns else 0
+        left_ns = until_ns - self.clock.monotonic_ns() if until_ns else 0
         return GpuStatus(
             enabled=True,
             backend=access.backend if access is not None else "",
@@ -108,7 +108,7 @@ class GpuSource:
             seen=sample.seen if sample and error is None else 0,
             profiling=ProfilingState.PAUSED if until_ns else sample.profiling if sample else ProfilingState.OFF,
             profiling_why=sample.profiling_why if sample else "",
-            paused_until_wall_ns=self._clock.wall_ns() + left_ns if until_ns else 0,
+            paused_until_wall_ns=self.clock.wall_ns() + left_ns if until_ns else 0,
             notes=access.notes if access is not None else (),
         )
 
@@ -133,7 +133,7 @@ class GpuSource:
         return _FRESH_INTERVALS * self.options.interval_s
 
     def _age_s(self, sampled: Sampled) -> float:
-        return (self._clock.monotonic_ns() - sampled.taken_ns) / 1e9 + sampled.sample.age_s
+        return (self.clock.monotonic_ns() - sampled.taken_ns) / 1e9 + sampled.sample.age_s
 
     def _wish(self, wish: _Wish) -> None:
         with self._changed:
@@ -145,7 +145,7 @@ class GpuSource:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._access = GpuAccess(self.options, self._deadline_s, self._clock, self._make_child)
+            self._access = GpuAccess(self.options, self._deadline_s, self.clock, self._make_child)
             self._thread = threading.Thread(target=self._run, args=(self._access,), name="gpu", daemon=True)
             self._thread.start()
 
@@ -175,7 +175,7 @@ class GpuSource:
     def _pause_left_s(self) -> float | None:
         if not self._paused_until_ns:
             return None
-        return (self._paused_until_ns - self._clock.monotonic_ns()) / 1e9
+        return (self._paused_until_ns - self.clock.monotonic_ns()) / 1e9
 
     def _sample(self, access: GpuAccess) -> None:
         sampled: Sampled | None = None
@@ -203,7 +203,7 @@ class GpuSource:
             if not is_pause:
                 self._paused_until_ns = 0
             elif done:
-                self._paused_until_ns = self._clock.monotonic_ns() + int(wish.duration_s * 1e9)
+                self._paused_until_ns = self.clock.monotonic_ns() + int(wish.duration_s * 1e9)
         if done:
             _log.info(
                 "GPU profiling is paused for %g s" if is_pause else "GPU profiling goes on",
