@@ -48,9 +48,10 @@ class HostEntry(msgspec.Struct, kw_only=True):
 class ProcessEntry(msgspec.Struct, kw_only=True):
     """One process: who it is, and what became of its trace.
 
-    `pid` is what it calls itself, `host_pid` the host's (0: unverified). `times` has when each state was reached, in Unix ns by
-    the clock of its host. `sha256` and `size_bytes` are of the file as it was written; the fetched ones differ when
-    `distributedInfo` was added. `begin_wall_ns` is the begin of the first event, by the clock of its host.
+    `pid` is what it calls itself, `host_pid` the host's (0: unverified). `gpus` are those that it held when it was asked for (`0`,
+    `0/gi1`). `times` has when each state was reached, in Unix ns by the clock of its host. `sha256` and `size_bytes` are of the file
+    as it was written; the fetched ones differ when `distributedInfo` was added. `begin_wall_ns` is the begin of the first event, by
+    the clock of its host.
     """
 
     host: str
@@ -61,6 +62,7 @@ class ProcessEntry(msgspec.Struct, kw_only=True):
     local_rank: int | None = None
     world_size: int | None = None
     name: str = ""
+    gpus: list[str] = []
     outcome: str = PLANNED
     reason: str = ""
     log_file: str = ""

@@ -119,6 +119,7 @@ def _process(host: str, candidate: Candidate) -> ProcessEntry:
         local_rank=trainer.local_rank,
         world_size=trainer.world_size,
         name=trainer.name,
+        gpus=list(trainer.gpus),
         log_file=candidate.log_file,
     )
 

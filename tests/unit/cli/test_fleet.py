@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dynolog.cli.main import main
@@ -172,6 +173,24 @@ def test_a_dry_run_prints_what_would_be_traced_where(three: Three, capsys: pytes
     assert " 0-1 " in out
     assert "Dry run: nothing was triggered" in out
     assert all(request.dry_run for services in three.services for request, _ in services.traces.requests)
+
+
+def test_gpus_are_shown_and_stand_in_the_manifest_where_they_are_known(
+    three: Three, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ready_to_trace(three, request_id="r1", captures=(capture(10), capture(11)))
+    held = (("2",), ("0", "1", "3/gi5"))
+    three.services[0].traces.registered = tuple(
+        msgspec.structs.replace(one, gpus=gpus)
+        for one, gpus in zip(three.services[0].traces.registered, held, strict=True)
+    )
+    assert trace(three, "--no-wait") == 0
+    header, first, second, *_ = capsys.readouterr().out.splitlines()
+    assert header.split()[:5] == ["HOST", "MATCHED", "TRACED", "RANKS", "GPUS"]
+    assert first.split()[3:5] == ["0-1", "0-2,3/gi5"]
+    assert second.split()[3:5] == ["2-3", "-"]
+    written = json.loads((tmp_path / "manifest.json").read_bytes())
+    assert [process["gpus"] for process in written["processes"]] == [["2"], ["0", "1", "3/gi5"], [], []]
 
 
 def test_ranks_are_told_to_the_daemons(three: Three) -> None:
