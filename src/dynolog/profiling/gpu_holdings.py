@@ -20,6 +20,11 @@ class GpuHoldings:
         """The latest sample, None when there is none any more. From any thread."""
         self._listed = {} if sample is None else listed_by_pid(sample)
 
+    @property
+    def has_list(self) -> bool:
+        """Whether the driver lists processes at all."""
+        return bool(self._listed)
+
     def of(self, trainer: Trainer) -> tuple[HeldGpu, ...]:
         """What it holds, () when nothing is known. A host pid is the driver's and ours alike; one that a trainer claims is never used."""
         if trainer.verified and (listed := self._listed.get(trainer.host_pid)):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from dynolog.profiling.gpu_holdings import LISTED
 from dynolog.profiling.trainer import Trainer
 
 
@@ -18,8 +19,8 @@ class Roles(msgspec.Struct, frozen=True):
 def roles_of(trainers: Sequence[Trainer], gpu_strength: Callable[[Trainer], int]) -> Roles:
     """The role of each. A launcher runs torchrun or the like, or is the ancestor of another one here and does no work of its own.
 
-    An ancestor works when it holds a GPU more surely than the other one, when that one inherited its rank, or when it uses the CPU
-    as no launcher does: then the other one is its helper.
+    An ancestor works when the driver lists it on a GPU, or it alone holds one, when the other one inherited its rank, or when it uses the
+    CPU as no launcher does: then the other one is its helper.
     """
     by_host_pid = {trainer.host_pid: trainer for trainer in trainers if trainer.verified}
     known = {trainer.serial for trainer in trainers if trainer.details and trainer.details.runs_launcher}
@@ -46,4 +47,5 @@ def _works(ancestor: Trainer, other: Trainer, gpu_strength: Callable[[Trainer], 
     if above is None or below is None or above.runs_launcher:
         return False
     same_rank = above.rank is not None and above.rank == below.rank
-    return same_rank or ancestor.computes or gpu_strength(ancestor) > gpu_strength(other)
+    strength = gpu_strength(ancestor)
+    return same_rank or ancestor.computes or strength == LISTED or strength > gpu_strength(other)

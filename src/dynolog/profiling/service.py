@@ -149,7 +149,7 @@ class TraceService:
         """Those about whom an old look may be wrong: most open their GPU after their first poll, and it decides who is meant or preferred;
         and an ancestor of others may turn out to work itself.
         """
-        if request.gpus:
+        if request.gpus and not self.gpus.has_list:
             return list(self.desk.registry)
         if 0 < request.process_limit < len(found.matched) or config.memory_snapshot:
             return found.matched

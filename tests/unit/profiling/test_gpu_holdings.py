@@ -88,6 +88,14 @@ def test_a_process_limit_never_goes_to_launchers_that_only_counted_the_devices(s
     assert chosen(service, process_limit=1, include_launchers=True) == [389]
 
 
+def test_a_parent_that_computes_on_a_gpu_is_no_launcher_though_its_children_do_too(service: FakeService) -> None:
+    service.trainer(facts(10, gpus=("0",)))
+    service.trainer(facts(11, ancestors=((10,), (1,)), gpus=("0",)))
+    assert chosen(service) == [11]
+    service.service.gpus.put(sample(("0", (10, 11))))
+    assert chosen(service) == [10, 11]
+
+
 def test_a_pid_that_a_process_claims_is_never_looked_up_among_the_drivers(service: FakeService) -> None:
     """A09: pid 7 of a container is not the host's pid 7."""
     service.trainer(facts(500, inner=(7,), namespace=8), 7)
