@@ -128,7 +128,17 @@ UINT_OF(nvmlDeviceGetClockInfo, "clock", 1000 + 100 * which)
 UINT_OF(nvmlDeviceGetMaxClockInfo, "max_clock", 1980 + 100 * which)
 UINT_OF(nvmlDeviceGetTemperature, "temperature", 45)
 UINT_OF(nvmlDeviceGetTemperatureThreshold, "threshold", 90 + which)
-UINT_OF(nvmlDeviceGetNvLinkState, "link_state", 1)
+
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, unsigned int *value) {
+    ENTER();
+    char name[32];
+    unsigned int links = 0;
+    snprintf(name, sizeof name, "link_state.%u", link);
+    int code = check(device);
+    if (!code) code = device_uint(device, "links", 18, &links);
+    if (!code && link >= links) code = INVALID_ARGUMENT;
+    return code ? code : device_uint(device, name, 1, value);
+}
 
 #define ULL(function, key, otherwise)                                       \
     nvmlReturn_t function(nvmlDevice_t device, unsigned long long *value) { \

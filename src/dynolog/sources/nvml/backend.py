@@ -43,6 +43,8 @@ class NvmlBackend:
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._host = HostFiles(options.root_dir)
+        # Half of a short interval, so that a round that comes a little early is a round.
+        self._least_interval_s = min(_LEAST_INTERVAL_S, options.interval_s / 2)
         self._now_s = now_s
         self._wall_s = wall_s
         self._session = Session()
@@ -148,9 +150,9 @@ class NvmlBackend:
     # --- samples ------------------------------------------------------------------------------------------------------
 
     def sample(self) -> GpuSample:
-        """A reading of every device; the last one again when it is less than half a second old. Raises SourceUnavailable."""
+        """A reading of every device; the last one again when it was made a moment ago. Raises SourceUnavailable."""
         now_s = self._now_s()
-        if self._latest is not None and now_s - self._sampled_s < _LEAST_INTERVAL_S:
+        if self._latest is not None and now_s - self._sampled_s < self._least_interval_s:
             return msgspec.structs.replace(self._latest, age_s=max(now_s - self._sampled_s, 0.0))
         if not self._session.is_open:
             self.open()

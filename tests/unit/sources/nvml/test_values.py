@@ -214,7 +214,7 @@ def test_not_available_is_no_value(opened: Start, sentinel: int) -> None:
     backend = opened({"count": 1, **said, "gpu.*.memory_free": sentinel, "gpu.*.fan": 40})
     reading = backend.readings(0)["0"]
     assert reading.is_up
-    links = {f"nvlink_is_up.{link}": 1 for link in range(36)}
+    links = {f"nvlink_is_up.{link}": 1 for link in range(18)}
     assert reading.values == {"gpu_fan_speed": 40, "gpu_processes": 0} | links
     assert set(reading.counters) == {
         f"gpu_throttle_ms.{reason}"
@@ -286,7 +286,7 @@ def test_links_before_hopper_are_read_by_their_own_ids(opened: Start) -> None:
             **{f"gpu.0.{name}": value for name, value in said.items()},
             "gpu.0.field.109": 200,
             "gpu.0.link_state.1": 0,
-            "gpu.0.link_state.8": "!2",
+            "gpu.0.links": 8,
         }
     )
     reading = backend.readings(0)["0"]
