@@ -1,6 +1,7 @@
 """The arguments of dyno: global options before or after the subcommand, `-` and `_` alike, errors on one line."""
 
 import argparse
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
@@ -45,7 +46,7 @@ class Invocation(argparse.Namespace):
 
 def parse(argv: Sequence[str]) -> tuple[Entry, Invocation]:
     """The subcommand and its arguments. Exits with 2 and one line when they cannot be understood."""
-    words = [_with_dashes(word) for word in argv]
+    words = _joined([_with_dashes(word) for word in argv])
     entry = find_command(words)
     parser = build_parser(COMMANDS if entry is None else (entry,))
     arguments, unknown = parser.parse_known_args(words, namespace=Invocation())
@@ -63,7 +64,14 @@ def build_parser(entries: Iterable[Entry]) -> OneLineParser:
     for entry in entries:
         command = entry.load()
         help_line = (type(command).__doc__ or "").strip().split("\n", 1)[0].rstrip(".")
-        subparser = subparsers.add_parser(entry.name, help=help_line, description=help_line + ".", allow_abbrev=False)
+        two_words = entry.name.startswith("trace-")
+        subparser = subparsers.add_parser(
+            entry.name,
+            prog=f"dyno {entry.name.replace('-', ' ', 1)}" if two_words else None,
+            help=help_line,
+            description=help_line + ".",
+            allow_abbrev=False,
+        )
         command.prepare_parser(subparser)
         _add_global_options(subparser, suppress=True)
     return parser
@@ -122,6 +130,17 @@ def _with_dashes(word: str) -> str:
         name, equals, value = word.partition("=")
         return name.replace("_", "-") + equals + value
     return "dcgm-" + word[5:] if word in ("dcgm_pause", "dcgm_resume") else word
+
+
+def _joined(words: list[str]) -> list[str]:
+    """`trace slice FILE` → `trace-slice FILE`: a subcommand of two words is one to argparse."""
+    names = {entry.name for entry in COMMANDS}
+    for place, (first, second) in enumerate(itertools.pairwise(words)):
+        if first in names and f"{first}-{second}" in names and find_command(words[: place + 1]) is not None:
+            return [*words[:place], f"{first}-{second}", *words[place + 2 :]]
+        if first in names:
+            break
+    return words
 
 
 def _refuse_command(word: str) -> NoReturn:

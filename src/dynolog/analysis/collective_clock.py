@@ -1,0 +1,112 @@
+"""The offset of one rank's clock from another's, from the collectives that both took part in: none ends before the last has begun,
+so all ranks see it end at the same moment, up to what the network takes."""
+
+import re
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+
+from dynolog.analysis.categories import Category
+from dynolog.analysis.columns import Integers, Mask, TraceColumns
+
+_DEVICE_COLLECTIVE = re.compile(r"nccl\w*Kernel|rccl\w*Kernel|oneccl|ccl_kernel", re.IGNORECASE)
+# Only these annotations last until the collective is done; those of other backends end when it was handed to a stream.
+_HOST_COLLECTIVE = ("gloo:", "mpi:")
+_FEWEST = 3
+# Two recordings may begin some collectives apart.
+_MOST_SHIFT = 16
+
+
+class Agreement(msgspec.Struct, frozen=True):
+    """`offset_ns` is to be subtracted from a rank's times. `residual_ns` is the median distance of a collective's end from
+    the agreement, `matched` how many there were."""
+
+    offset_ns: int
+    residual_ns: int
+    matched: int
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """When collectives of one kind and group ended, in order of time; their sequence numbers, where all have one."""
+
+    at_ns: Integers
+    sequence: Integers | None
+
+
+def collective_ends(columns: TraceColumns) -> dict[str, Ends]:
+    """All collectives, by what can be told apart: those on devices when there are any, else those of the host."""
+    kernels = columns.rows_of(Category.KERNEL, Category.COLLECTIVE)
+    rows = kernels[_named(columns, lambda name: bool(_DEVICE_COLLECTIVE.search(name)))[columns.name[kernels]]]
+    if not len(rows):
+        annotations = columns.rows_of(Category.USER_ANNOTATION)
+        rows = annotations[_named(columns, lambda name: name.startswith(_HOST_COLLECTIVE))[columns.name[annotations]]]
+    ends = columns.begin_ns[rows] + columns.duration_ns[rows]
+    order = np.argsort(ends, kind="stable")
+    rows, ends = rows[order], ends[order]
+    groups, grouped = columns.argument("group_name").at(rows)
+    sequence, numbered = columns.argument("collective_sequence").at(rows)
+    kinds: dict[tuple[int, int], list[int]] = {}
+    for place, kind in enumerate(zip(columns.name[rows].tolist(), np.where(grouped, groups, -1).tolist(), strict=True)):
+        kinds.setdefault(kind, []).append(place)
+    labels = columns.argument("group_name").labels or []
+    return {
+        f"{columns.names[name]}|{labels[group] if group >= 0 else ''}": Ends(
+            ends[places], sequence[places] if numbered[places].all() else None
+        )
+        for (name, group), places in kinds.items()
+    }
+
+
+def _named(columns: TraceColumns, judge: Callable[[str], bool]) -> Mask:
+    return np.fromiter(map(judge, columns.names), np.bool_, len(columns.names))
+
+
+def agree(ours: dict[str, Ends], theirs: dict[str, Ends]) -> Agreement | None:
+    """How far `theirs` is ahead of `ours`; None when of no kind of collective three can be matched.
+
+    Of the kinds that occur often the one that agrees best decides.
+    """
+    found = [agreement for name in ours.keys() & theirs.keys() if (agreement := _agree(ours[name], theirs[name]))]
+    often = max((agreement.matched for agreement in found), default=0) / 2
+    return min(
+        (agreement for agreement in found if agreement.matched >= often),
+        key=lambda agreement: agreement.residual_ns,
+        default=None,
+    )
+
+
+def _agree(ours: Ends, theirs: Ends) -> Agreement | None:
+    if ours.sequence is None or theirs.sequence is None:
+        return _agree_by_order(ours.at_ns, theirs.at_ns)
+    _, mine, other = np.intersect1d(ours.sequence, theirs.sequence, return_indices=True)
+    return _agreement(theirs.at_ns[other] - ours.at_ns[mine])
+
+
+def _agreement(differences: Integers) -> Agreement | None:
+    if len(differences) < _FEWEST:
+        return None
+    offset = int(np.median(differences))
+    return Agreement(offset, int(np.median(np.abs(differences - offset))), len(differences))
+
+
+def _agree_by_order(ours: Integers, theirs: Integers) -> Agreement | None:
+    """Both recordings may begin some collectives apart: the shift is taken at which the ends agree much better than at smaller ones.
+
+    Where iterations last exactly alike, a shift by one agrees as well as none; then it is none.
+    """
+    best: Agreement | None = None
+    for shift in sorted(range(-_MOST_SHIFT, _MOST_SHIFT + 1), key=abs):
+        found = _agreement(_differences(ours, theirs, shift))
+        if found is not None and (best is None or found.residual_ns * 4 < best.residual_ns):
+            best = found
+    return best
+
+
+def _differences(ours: Integers, theirs: Integers, shift: int) -> Integers:
+    if shift >= 0:
+        theirs = theirs[shift:]
+    else:
+        ours = ours[-shift:]
+    count = min(len(ours), len(theirs))
+    return theirs[:count] - ours[:count]

@@ -1,0 +1,114 @@
+"""One trace written anew: slice, shrink and convert differ only in filters and changes."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from dynolog.analysis.base_time import find_base_ns
+from dynolog.analysis.columns import TraceColumns
+from dynolog.analysis.edits import MoveClock, SplitOverlaps
+from dynolog.analysis.lanes import lanes_of
+from dynolog.analysis.load import LoadOptions, load
+from dynolog.analysis.rewriting import Change, Filter, Rewriting
+from dynolog.analysis.trace_writer import writing
+from dynolog.model.errors import DynologError
+from dynolog.profiling.trace_bytes import TraceUnreadable
+
+Progress = Callable[[int], None]
+
+
+class NotReadable(DynologError):  # noqa: N818 - it is what the file is
+    """A file that cannot be read at all; the text says which and why."""
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a file. `moved` events overlapped others and have lanes of their own; sizes in bytes."""
+
+    output: str
+    events_before: int
+    events_after: int
+    file_bytes_before: int
+    file_bytes_after: int
+    moved: int = 0
+    notes: Sequence[str] = ()
+
+
+def survey(path: str, progress: Progress | None = None) -> TraceColumns:
+    """The first of two passes: the times and tracks of all complete events, about 65 bytes each. Raises NotATrace, and OSError."""
+    return load(path, LoadOptions(python_frames=True, arguments=False, flows=False, counters=False), progress)
+
+
+def survey_or_say(path: str, progress: Progress | None = None) -> TraceColumns:
+    """A survey whose errors name the file. Raises NotReadable."""
+    try:
+        return survey(path, progress)
+    except TraceUnreadable as error:
+        raise NotReadable(f"{path}: {error.reason}") from error
+    except OSError as error:
+        raise NotReadable(f"{path}: {error.strerror or error}") from error
+
+
+def export(
+    path: str,
+    output: str,
+    *,
+    filters: Sequence[Filter] = (),
+    changes: Sequence[Change] = (),
+    columns: TraceColumns | None = None,
+    lanes: bool = True,
+    absolute: bool | None = None,
+    bare_list: bool = False,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write `path` as `output` (gzip when that ends in .gz), edited.
+
+    With `columns`, its survey, overlapping events get lanes. `absolute` times count from the epoch, relative ones from a
+    `baseTimeNanoseconds`; None leaves them. A bare list has no place for a base, so its times are absolute. Raises CannotWrite,
+    NotATrace, and OSError for what cannot be read.
+    """
+    chosen = list(changes)
+    notes: list[str] = []
+    moved = 0
+    split: SplitOverlaps | None = None
+    if columns is not None and lanes:
+        if "B" in columns.report.phases:
+            notes.append("overlapping events were left as they are: the file has begin and end events")
+        else:
+            assigned = lanes_of(columns)
+            moved = assigned.moved
+            split = SplitOverlaps(assigned, columns.thread_names)
+            chosen.append(split)
+    own_base_ns = columns.head.base_ns if columns is not None else find_base_ns(path)
+    new_base_ns = _new_base_ns(own_base_ns, columns, True if bare_list else absolute)
+    if new_base_ns != own_base_ns:
+        chosen.append(MoveClock(own_base_ns - new_base_ns))
+    rewriting = Rewriting(path, filters, chosen, progress)
+
+    def members(given: Mapping[str, object]) -> dict[str, object]:
+        kept = {name: value for name, value in given.items() if name != "baseTimeNanoseconds"}
+        return kept | ({"baseTimeNanoseconds": new_base_ns} if new_base_ns else {})
+
+    with writing(output, [path], bare_list=bare_list) as writer:
+        rewriting.run(writer, lambda head: writer.begin(members(head)))
+        if split is not None:
+            writer.add(split.names())
+        writer.end(members(rewriting.members))
+    report = rewriting.report
+    return Exported(
+        output=output,
+        events_before=report.events,
+        events_after=writer.events,
+        file_bytes_before=report.file_bytes,
+        file_bytes_after=writer.written_bytes,
+        moved=moved,
+        notes=[*notes, *report.sentences()],
+    )
+
+
+def _new_base_ns(own_ns: int, columns: TraceColumns | None, absolute: bool | None) -> int:
+    if absolute:
+        return 0
+    if absolute is None or own_ns or columns is None or not len(columns):
+        return own_ns
+    # A whole second before the first event, so that times stay positive.
+    return int(columns.begin_ns.min()) // 10**9 * 10**9
