@@ -77,19 +77,25 @@ class InClusterApi:
         raise HostsError(f"more than {_MAX_PAGES * PAGE_PODS:,} pods: choose fewer with --k8s-selector")
 
     def _get(self, path: str, fields: dict[str, str]) -> bytes:
-        import urllib3.exceptions  # noqa: PLC0415 - as above
-
         # Read again for each page: the kubelet replaces the token while it is valid.
-        headers = {"Authorization": f"Bearer {self._read('token')}", "Accept": "application/json"}
-        try:
-            reply = self._pool.request("GET", self._url + path, fields=fields, headers=headers)
-        except urllib3.exceptions.HTTPError as error:
-            raise HostsError(f"the Kubernetes API at {self._url} does not answer: {_cause(error)}") from error
+        token = self._read("token")
+        reply = self._ask(path, fields, token)
+        if reply.status == _UNAUTHORIZED and (newer := self._read("token")) != token:
+            reply = self._ask(path, fields, newer)  # it was replaced in this very moment
         if reply.status == _GONE:
             raise _ListExpired
         if reply.status != 200:
             raise HostsError(_refusal(reply.status, _message(reply)))
         return reply.data
+
+    def _ask(self, path: str, fields: dict[str, str], token: str) -> "urllib3.BaseHTTPResponse":
+        import urllib3.exceptions  # noqa: PLC0415 - as above
+
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        try:
+            return self._pool.request("GET", self._url + path, fields=fields, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
+            raise HostsError(f"the Kubernetes API at {self._url} does not answer: {_cause(error)}") from error
 
     def _read(self, name: str) -> str:
         path = os.path.join(self._directory, name)

@@ -93,6 +93,19 @@ def test_an_expired_token_is_said(api: KubernetesApi) -> None:
         find(selector="app=train")
 
 
+def test_a_token_that_is_replaced_while_it_is_used_is_read_again_once(
+    server: KubernetesApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubelet writes a new one; the old one is refused from then on."""
+    account = write_service_account(tmp_path / "account", server)
+    in_cluster = InClusterApi("127.0.0.1", str(server.port), str(account))
+    read = iter(["the old one", server.token, server.token])
+    monkeypatch.setattr(in_cluster, "_read", lambda name: next(read) if name == "token" else "train")
+    server.requests.clear()
+    assert in_cluster.pods("app=train", "")
+    assert len(server.requests) == 2
+
+
 def test_a_missing_right_is_said(api: KubernetesApi) -> None:
     """403 → which account needs which right."""
     api.forbidden = True
