@@ -20,7 +20,7 @@ _TYPES = ("text/plain", "application/openmetrics-text")
 class MetricsPage:
     """Fetches the page again and again, each time over a new connection: a server that was restarted is another one."""
 
-    def __init__(self, url: str, said_by: str, timeout_s: float = 3.0) -> None:
+    def __init__(self, url: str, said_by: str, timeout_s: float = 2.0) -> None:
         """Raises FlagError for a URL (of the flag `said_by`) that cannot be used, and when a library is missing."""
         _need_libraries(said_by)
         self._scheme, self._host, self._port, self._path = _split(url, said_by)
