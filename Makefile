@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 
-.PHONY: run test test-pmu lint bench demo docs lock wheel deb rpm clean torch
+.PHONY: run test test-pmu test-packages lint bench demo docs lock wheel deb rpm clean torch
 
 run: $(VENV)/.run-ready
 	@echo
@@ -23,6 +23,10 @@ test: lint torch
 # Real hardware counters, on an emulated ARM machine: needs qemu-system-arm; about a minute, and 70 MB of Debian packages.
 test-pmu: $(VENV)/.ready
 	$(BIN)/python -m pytest -q tests/emulated/machine_checks.py
+
+# The packages on a real systemd: needs root, debootstrap, lintian, rpm and rpmlint; three minutes.
+test-packages: $(VENV)/.ready
+	$(BIN)/python -m pytest -q tests/system/package_checks.py
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .

@@ -185,16 +185,27 @@ def _document_entries(tree: Path, kind: str) -> str:
     return "\n".join(lines)
 
 
-def pack(tree: Path, arch: str, kind: str, dist: Path) -> Path:
-    """One package; its path."""
+def pack(tree: Path, arch: str, kind: str, dist: Path, release: int = 1) -> Path:
+    """One package; its path. A higher `release` of the same version is an upgrade."""
     dist.mkdir(parents=True, exist_ok=True)
     text = (PACKAGING / "nfpm.yaml").read_text()
-    words = {"ARCH": arch, "VERSION": version(), "TREE": str(tree), "MTIME": _mtime(), "WHO": MAINTAINER}
+    words = {
+        "ARCH": arch,
+        "VERSION": version(),
+        "TREE": str(tree),
+        "MTIME": _mtime(),
+        "WHO": MAINTAINER,
+        "RELEASE": str(release),
+    }
     for word, value in {**words, "DOCUMENTS": _document_entries(tree, kind)}.items():
         text = text.replace(f"${{{word}}}", value)
     config = tree / "nfpm.yaml"
     config.write_text(text)
-    name = f"dynolog_{version()}-1_{arch}.deb" if kind == "deb" else f"dynolog-{version()}-1.{MACHINES[arch]}.rpm"
+    name = (
+        f"dynolog_{version()}-{release}_{arch}.deb"
+        if kind == "deb"
+        else f"dynolog-{version()}-{release}.{MACHINES[arch]}.rpm"
+    )
     nfpm = Path(sys.executable).with_name("nfpm")
     command = [str(nfpm), "package", "--config", str(config), "--packager", kind, "--target", str(dist / name)]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
@@ -206,13 +217,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("kinds", nargs="+", choices=("deb", "rpm"))
     parser.add_argument("--arch", action="append", choices=tuple(MACHINES), help="one architecture only")
+    parser.add_argument("--release", type=int, default=1, help="counts the packages of one version (1)")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist")
     arguments = parser.parse_args()
     work = ROOT / "build" / "packages"
     for arch in arguments.arch or tuple(MACHINES):
         tree = build_tree(MACHINES[arch], work, ROOT / "build" / "wheels")
         for kind in arguments.kinds:
-            package = pack(tree, arch, kind, arguments.dist)
+            package = pack(tree, arch, kind, arguments.dist, arguments.release)
             print(
                 f"{package.relative_to(ROOT) if package.is_relative_to(ROOT) else package}: {package.stat().st_size / 1e6:.1f} MB"
             )

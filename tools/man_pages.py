@@ -93,8 +93,8 @@ def command_page(version: str, epoch_s: int) -> str:
     command = [str(Path(sys.executable).with_name("argparse-manpage")), "--module", "tools.man_pages"]
     command += ["--function", "parser_of_dyno", "--project-name", "dynolog", "--prog", "dyno", "--version", version]
     command += ["--description", "talk to dynolog daemons, and trace PyTorch processes", "--manual-title", "dynolog"]
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch_s), "COLUMNS": "100"}
     root = Path(__file__).resolve().parents[1]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch_s), "COLUMNS": "100", "PYTHONPATH": str(root)}
     return subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=root).stdout
 
 

@@ -22,7 +22,7 @@ if command -v systemd-sysusers >/dev/null; then
 elif ! getent passwd dynolog >/dev/null; then
     useradd --system --home-dir /var/lib/dynolog --shell /usr/sbin/nologin dynolog || true
 fi
-if [ -w /proc/sys/net/unix/max_dgram_qlen ]; then
+if [ -w /proc/sys/net/unix/max_dgram_qlen ] && command -v sysctl >/dev/null; then
     sysctl -q -p /usr/lib/sysctl.d/60-dynolog.conf || true
 fi
 

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -47,7 +47,10 @@ for line in sys.stdin:
 
 
 class ScriptedTrainer:
-    """One process. `claims` are the pids it says, its true ones when empty; `new_pid_namespace` makes it pid 1 of its own."""
+    """One process. `claims` are the pids it says, its true ones when empty; `new_pid_namespace` makes it pid 1 of its own.
+
+    `prefix` is a command that runs it somewhere else (`nsenter`, `setpriv`), with the `python` that is there.
+    """
 
     def __init__(
         self,
@@ -57,10 +60,13 @@ class ScriptedTrainer:
         uid: int = 0,
         new_pid_namespace: bool = False,
         environment: Mapping[str, str] = {},
+        prefix: Sequence[str] = (),
+        python: str = sys.executable,
     ) -> None:
         self.process = subprocess.Popen(
             [
-                sys.executable,
+                *prefix,
+                python,
                 "-c",
                 _SCRIPT,
                 daemon,
