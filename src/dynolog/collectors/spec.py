@@ -148,7 +148,8 @@ class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
     (`--NAME_interval_s`, 0 = the kernel monitor's) from the name, and the catalogue from `metrics`. A source that is slow or
     slow to change (sensors behind a bus) is never read more often than every `shortest_interval_s`. Where the public Dynolog
     has other names for the two flags, they are `own_enable_flag` and `own_interval_flag`; the derived names then mean the same.
-    `device_source` is the source of the records of its devices, for a collector that gives a DeviceReport.
+    `device_source` is the source of the records of its devices, for a collector that gives a DeviceReport. `default_interval_s` is the
+    default of its interval flag.
     """
 
     name: str
@@ -162,6 +163,7 @@ class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
     own_enable_flag: str = ""
     own_interval_flag: str = ""
     device_source: str = ""
+    default_interval_s: float = 0.0
 
     @property
     def enable_flag(self) -> str:

@@ -103,7 +103,7 @@ def collector_flags(spec: CollectorSpec) -> tuple[Flag, ...]:
         Flag(
             name=spec.interval_flag,
             aliases=(f"{spec.name}_interval_s",) if spec.own_interval_flag else (),
-            default=0.0,
+            default=spec.default_interval_s,
             minimum=0.0,
             maximum=86400.0,
             help=f"seconds between readings of the {spec.name} collector; 0: as often as reports are made"

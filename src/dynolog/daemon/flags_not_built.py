@@ -15,19 +15,5 @@ def _flag(name: str, default: FlagValue, what: str, why: str, section: str) -> F
 
 
 NOT_BUILT_FLAGS = (
-    _flag(
-        "enable_rdma_monitor",
-        False,
-        "InfiniBand and RoCE counters",
-        "RDMA metrics are not in this version yet",
-        "collectors",
-    ),
-    _flag(
-        "rdma_monitor_reporting_interval_s",
-        60.0,
-        "seconds between RDMA reports",
-        "RDMA metrics are not in this version yet",
-        "collectors",
-    ),
     _flag("certs_dir", "", "certificates of the RPC server", _TLS, "rpc"),
 )

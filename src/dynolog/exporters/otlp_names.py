@@ -31,6 +31,8 @@ class OtlpName(msgspec.Struct, frozen=True):
         return value * self.times if self.over == 1 else value * self.times / self.over
 
 
+# Units that are sent as another one: it, and the multiplier and divisor.
+_SCALES = {"%": ("1", 1, 100), "{four_bytes}": ("By", 4, 1)}
 _CPU_MODES = {
     "cpu_util": "active",
     "cpu_u": "user",
@@ -86,6 +88,7 @@ _INSTANCES: Mapping[Scope, str] = {
     Scope.XID: "dynolog.gpu.xid",
     Scope.GPU_LINK: "dynolog.gpu.link",
     Scope.GPU_REASON: "dynolog.gpu.reason",
+    Scope.ETHTOOL: "network.interface.name",
 }
 # Beside the host's metric of the same name: in one metric a sum or mean would count each part twice.
 _BESIDE_THE_HOST = {
@@ -93,6 +96,7 @@ _BESIDE_THE_HOST = {
     Scope.SOCKET: "_socket",
     Scope.CORE_TYPE: "_core_type",
     Scope.CGROUP: "_cgroup",
+    Scope.ETHTOOL: "_ethtool",
 }
 # Labels of a record (GPU records have them) that have another name as attributes; "" leaves a label out.
 LABELS: Mapping[str, Mapping[str, str]] = {
@@ -136,7 +140,7 @@ def unknown_name(key: str, style: str) -> OtlpName:
 
 
 def _dynolog(metric: Metric) -> OtlpName:
-    unit, over = ("1", 100) if metric.unit == "%" else (metric.unit, 1)
+    unit, times, over = _SCALES.get(metric.unit, (metric.unit, 1, 1))
     name, attributes, instance = metric.name, _attributes(metric), _INSTANCES.get(metric.scope, "")
     if metric.scope is Scope.HOST and name in _CPU_TIME_MODES:
         unit, over = "s", 1000
@@ -144,7 +148,7 @@ def _dynolog(metric: Metric) -> OtlpName:
         name, instance = f"{name}_node", "cpu.socket"
     else:
         name += _BESIDE_THE_HOST.get(metric.scope, "")
-    return OtlpName(name, unit, over=over, attributes=attributes, instance=instance)
+    return OtlpName(name, unit, times, over, attributes, instance)
 
 
 def _attributes(metric: Metric) -> Attributes:
@@ -153,7 +157,7 @@ def _attributes(metric: Metric) -> Attributes:
         case Scope.HOST | Scope.CPU | Scope.NODE:
             mode = _CPU_MODES.get(name) or (_CPU_TIME_MODES.get(name) if metric.scope is Scope.HOST else None)
             return (("cpu.mode", mode),) if mode else ()
-        case Scope.NIC:
+        case Scope.NIC | Scope.ETHTOOL:
             return _direction(name, {"rx_": "receive", "tx_": "transmit"}, _NETWORK_DIRECTION)
         case Scope.DISK:
             return _direction(name, {"disk_read_": "read", "disk_write_": "write"}, _DISK_DIRECTION)

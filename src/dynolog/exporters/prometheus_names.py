@@ -69,6 +69,7 @@ DYNOLOG_LABELS = {
     Scope.XID: "xid",
     Scope.GPU_LINK: "link",
     Scope.GPU_REASON: "reason",
+    Scope.ETHTOOL: "net",
 }
 STANDARD_LABELS = {
     **DYNOLOG_LABELS,
@@ -76,6 +77,7 @@ STANDARD_LABELS = {
     Scope.DISK: "device",
     Scope.RDMA: "device",
     Scope.PCI: "device",
+    Scope.ETHTOOL: "device",
 }
 
 # Suffix, multiplier and divisor of a unit; a unit in braces counts things, which the name says already.
@@ -88,6 +90,8 @@ _UNITS: dict[str, tuple[str, int, int]] = {
     "%": ("ratio", 1, 100),
     "MHz": ("hertz", 1_000_000, 1),
     "Mbit/s": ("bytes_per_second", 125_000, 1),
+    "Gbit/s": ("bytes_per_second", 125_000_000, 1),
+    "{four_bytes}": ("bytes", 4, 1),
     "By/s": ("bytes_per_second", 1, 1),
     "J": ("joules", 1, 1),
     "W": ("watts", 1, 1),
@@ -96,7 +100,7 @@ _UNITS: dict[str, tuple[str, int, int]] = {
 }
 # Units at the end of a catalogue name, which the suffix of the base unit replaces.
 _UNIT_WORDS = frozenset(
-    ("bytes", "ms", "us", "ns", "pct", "mhz", "mbps", "celsius", "rpm", "watts", "joules", "seconds", "ratio")
+    ("bytes", "ms", "us", "ns", "pct", "mhz", "mbps", "gbps", "celsius", "rpm", "watts", "joules", "seconds", "ratio")
 )
 _WORDS = {
     "mem": "memory",
@@ -121,6 +125,7 @@ _PREFIXES = {
     Scope.SOCKET: "socket_",
     Scope.CORE_TYPE: "core_type_",
     Scope.CGROUP: "cgroup_",
+    Scope.ETHTOOL: "ethtool_",
 }
 _SUFFIXES = {
     Scope.NODE: "_node",
@@ -128,6 +133,8 @@ _SUFFIXES = {
     Scope.SOCKET: "_socket",
     Scope.CORE_TYPE: "_core_type",
     Scope.CGROUP: "_cgroup",
+    # Beside the same counters under the name of an RDMA port.
+    Scope.ETHTOOL: "_ethtool",
 }
 # Where no rule gives a good name; without prefix, unit and `_total`.
 _STEMS: dict[str, str] = {

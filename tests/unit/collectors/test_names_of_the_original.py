@@ -17,6 +17,16 @@ NAMES = [
     ("mips", Kind.RATE, "{million_instructions}/s"),
     ("mega_cycles_per_second", Kind.RATE, "{million_cycles}/s"),
     *((f"{way}_drops.br-1a2b", Kind.DELTA, "{packet}") for way in ("rx", "tx")),
+    *((f"mlx5_0.port_{way}_data", Kind.DELTA, "{four_bytes}") for way in ("xmit", "rcv")),
+    *((f"mlx5_0.port_{way}_packets", Kind.DELTA, "{packet}") for way in ("xmit", "rcv")),
+    ("mlx5_0.port_xmit_discards", Kind.DELTA, "{packet}"),
+    ("mlx5_0.port_rcv_errors", Kind.DELTA, "{error}"),
+    *((f"mlx5_0.{what}", Kind.DELTA, "{packet}") for what in ("np_cnp_sent", "rp_cnp_handled")),
+    ("mlx5_bond_0.np_ecn_marked_roce_packets", Kind.DELTA, "{packet}"),
+    *((f"mlx5_0.rx_{what}_requests", Kind.DELTA, "{request}") for what in ("atomic", "read", "write")),
+    ("mlx5_0.tx_pause_ctrl_phy", Kind.DELTA, "{packet}"),
+    *((f"mlx5_0.tx_prio{priority}_pause", Kind.DELTA, "{packet}") for priority in range(8)),
+    *((f"mlx5_0.tx_pause_storm_{what}_events", Kind.DELTA, "{event}") for what in ("warning", "error")),
 ]
 
 

@@ -13,6 +13,8 @@ from dynolog.model.metric import Catalogue, Kind
 from dynolog.sources.host_files import HostFiles
 from fakes.big_host import build
 from fakes.collector_context import FakeNotices, HostTree
+from fakes.measure import put_files
+from fakes.rdma_trees import mlx5
 
 # UCUM as far as we use it: a base unit, an annotation, or a ratio of the two.
 _UNIT = re.compile(r"(By|s|ms|us|ns|%|1|MHz|J|W|Cel|\{[a-z_]+\})(/(s|min))?|[MG]?bit/s|")
@@ -32,6 +34,7 @@ _BIG_HOST_HAS = {
     "pcie_aer",
     "sensors",
     "rapl",
+    "rdma",
 }
 
 
@@ -47,6 +50,7 @@ def big_host(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Values]:
     context = tree.context(per_cpu=True)
     collectors = {spec.name: spec.factory(context) for spec in COLLECTORS}
     build(tree.root, 0)
+    put_files(tree, mlx5("mlx5_0"))
     first: dict[str, Any] = {}
     for name, collector in collectors.items():
         try:
@@ -54,6 +58,7 @@ def big_host(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Values]:
         except SourceUnavailable:
             continue
     build(tree.root, 1)
+    put_files(tree, mlx5("mlx5_0", step=1))
     return {name: collectors[name].compute(before, collectors[name].read(), 1.0) for name, before in first.items()}
 
 
@@ -79,8 +84,13 @@ def test_the_big_host_has_what_is_needed(big_host: dict[str, Values]) -> None:
     assert set(big_host) >= _BIG_HOST_HAS
 
 
-# Performance counters are those of the machine under the test, whatever the tree says.
-@pytest.mark.parametrize("spec", [one for one in COLLECTORS if one.name != "perf"], ids=lambda spec: spec.name)
+# These are of the machine under the test, whatever the tree says.
+_NOT_OF_THE_TREE = ("perf", "ethtool", "gpu", "tpu")
+
+
+@pytest.mark.parametrize(
+    "spec", [one for one in COLLECTORS if one.name not in _NOT_OF_THE_TREE], ids=lambda spec: spec.name
+)
 def test_the_big_host_gives_only_what_is_declared(
     spec: CollectorSpec, catalogue: Catalogue, big_host: dict[str, Values]
 ) -> None:

@@ -19,6 +19,8 @@ ORIGINAL = [
     ("--enable_ipc_monitor", "enable_ipc_monitor", True),
     ("--enable_gpu_monitor", "enable_gpu_monitor", True),
     ("--enable_perf_monitor", "enable_perf_monitor", True),
+    ("--enable_rdma_monitor", "enable_rdma_monitor", True),
+    ("--rdma_monitor_reporting_interval_s=30", "rdma_monitor_reporting_interval_s", 30),
     ("--filter_nic_interfaces", "filter_nic_interfaces", True),
     ("--allow_interface_prefixes=eno,ens", "allow_interface_prefixes", "eno,ens"),
     ("--use_JSON", "use_JSON", True),

@@ -113,6 +113,29 @@ def test_percentages_become_ratios(style: str) -> None:
         ),
         ("gpu_frequency_mhz", OtlpName("gpu_frequency_mhz", "MHz"), 1410, 1410),
         ("gpu_power_draw", OtlpName("gpu_power_draw", "W", attributes=(("hw.type", "gpu"),)), 71.5, 71.5),
+        (
+            "mlx5_0:2.port_rcv_data",
+            OtlpName(
+                "port_rcv_data",
+                "By",
+                times=4,
+                attributes=(("hw.id", "mlx5_0:2"), ("hw.type", "network"), ("network.io.direction", "receive")),
+                instance="hw.id",
+            ),
+            2**60,
+            2**62,
+        ),
+        (
+            "tx_discards_phy.eth0",
+            OtlpName(
+                "tx_discards_phy_ethtool",
+                "{packet}",
+                attributes=(("network.interface.name", "eth0"), ("network.io.direction", "transmit")),
+                instance="network.interface.name",
+            ),
+            3,
+            3,
+        ),
     ],
 )
 def test_names_of_the_log_as_the_public_dynolog_sends_them(

@@ -71,6 +71,9 @@ def test_standard_names_follow_the_conventions(each: Metric) -> None:
         (metric("pcie_tx_bytes", Scope.GPU, Kind.RATE, "By/s"), "dynolog_gpu_pcie_transmit_bytes_per_second", "", 1),
         (metric("gpu_power_draw", Scope.GPU, unit="W"), "dynolog_gpu_power_draw_watts", "", 1),
         (metric("port_rcv_packets", Scope.RDMA, Kind.DELTA, "{packet}"), "dynolog_rdma_port_receive_packets_total", "device", 1),
+        (metric("port_rcv_data", Scope.RDMA, Kind.DELTA, "{four_bytes}"), "dynolog_rdma_port_receive_data_bytes_total", "device", 4),
+        (metric("port_rate_gbps", Scope.RDMA, unit="Gbit/s"), "dynolog_rdma_port_rate_bytes_per_second", "device", 125e6),
+        (metric("rx_discards_phy", Scope.ETHTOOL, Kind.DELTA, "{packet}"), "dynolog_ethtool_receive_discards_phy_total", "device", 1),
         (metric("mips", kind=Kind.RATE, unit="{instruction}/s"), "dynolog_instructions_per_second", "", 1e6),
         (metric("boot_id", kind=Kind.LABEL, unit=""), "dynolog_boot_info", "boot_id", 1),
     ],
@@ -89,7 +92,8 @@ def test_standard_names_of_each_kind(each: Metric, sample: str, label: str, of_o
         (metric("disk_read_ops", Scope.DISK, Kind.DELTA, "{operation}"), "disk_read_ops", "disk"),
         (metric("cpu_u", Scope.NODE, Kind.RATIO, "%"), "cpu_u_node", "node"),
         (metric("cpu_u", Scope.CPU, Kind.RATIO, "%"), "cpu_u_cpu", "cpu"),
-        (metric("port_rcv_data", Scope.RDMA, Kind.DELTA, "By"), "port_rcv_data", "rdma"),
+        (metric("port_rcv_data", Scope.RDMA, Kind.DELTA, "{four_bytes}"), "port_rcv_data", "rdma"),
+        (metric("rx_discards_phy", Scope.ETHTOOL, Kind.DELTA, "{packet}"), "rx_discards_phy_ethtool", "net"),
     ],
 )
 def test_names_like_the_original_are_gauges_in_the_units_of_the_log(each: Metric, sample: str, label: str) -> None:
