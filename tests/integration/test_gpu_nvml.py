@@ -50,14 +50,19 @@ def test_values_reach_the_log_and_the_table(tmp_path: Path, library: Path) -> No
         "gpu.*.utilization": 40,
         "gpu.5.utilization": 87,
         "gpu.*.field.186": 421_500,
-        "gpu.*.field.83": "@5000000+2000000",
+        "gpu.*.field.83": "@5000000000+2000000",
         "gpu.*.gpm.2": 75.5,
         "gpu.5.compute": f"{os.getpid()}:{3 * GIB}",
     }
     with nvml_daemon(tmp_path, library, said, "--use_JSON") as (daemon, script):
         script.set({"events": "1:5:31"})
         lines = eventually(
-            lambda: [line for line in daemon.lines if '"device":5,' in line and "sm_active_ratio" in line], 60
+            lambda: [
+                line
+                for line in daemon.lines
+                if '"device":5,' in line and "sm_active_ratio" in line and "joules" in line
+            ],
+            60,
         )
         record = json.loads(lines[0].split("data = ", 1)[1])
         assert record["gpu_device_utilization"] == 87
@@ -66,8 +71,8 @@ def test_values_reach_the_log_and_the_table(tmp_path: Path, library: Path) -> No
         assert record["gpu_uuid"] == "GPU-00000000-0000-0000-0000-000000000005"
         assert record["gpu_name"] == "NVIDIA H100 80GB HBM3"
         assert record["gpu_up"] == 1
-        # 2 kJ a second grow by some hundreds of J in half a second; the total since the driver started is 5 kJ and more.
-        assert 0 < float(record["gpu_energy_joules"]) < 5000
+        # It grows by 2 kJ a second; the total since the driver started is 5 MJ and more.
+        assert 0 < float(record["gpu_energy_joules"]) < 1e6
         script.set({"events": "1:5:31,2:5:79"})
         seen = eventually(lambda: gpu_records(daemon).get("5", {}).get("xid_last_seen_timestamp.79"), 60)
         assert seen > 1_700_000_000
@@ -101,13 +106,3 @@ def test_a_driver_that_hangs_is_given_up(tmp_path: Path, library: Path) -> None:
         daemon.wait_for("has not returned from sample within 0.5 s")
         script.set({"fn.nvmlDeviceGetUtilizationRates": None, "gpu.*.utilization": 41})
         eventually(lambda: gpu_records(daemon).get("7", {}).get("gpu_device_utilization") == 41, 90)
-
-
-def test_a_version_mismatch_is_shown_until_it_is_over(tmp_path: Path, library: Path) -> None:
-    """C07: after an upgrade of the driver the reason and the remedy are in the log and the status; then a new process works."""
-    with nvml_daemon(tmp_path, library, {"fn.nvmlInitWithFlags": "!18"}) as (daemon, script):
-        (line, *_) = daemon.wait_for("version mismatch")
-        assert "reload the nvidia modules or reboot" in line
-        assert "version mismatch" in daemon.dyno("status", "--verbose").stdout
-        script.set({"fn.nvmlInitWithFlags": None})
-        eventually(lambda: len(gpu_records(daemon)) == 8, 90)
