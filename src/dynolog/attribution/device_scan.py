@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 
 from dynolog.model.gpu import GpuProcess, GpuReading
 from dynolog.model.held_gpu import HeldGpu
-from dynolog.sources.device_files import DeviceKind, open_device_files
+from dynolog.sources.device_files import DeviceKind, device_files
 from dynolog.sources.gpu_files import held_gpus
 from dynolog.sources.host_files import HostFiles
+from dynolog.sources.open_files import open_links
 from dynolog.sources.process import parse_stat
 
 # A pass over all processes begins at most this often; those that hold a device are looked at in between.
 FULL_SCAN_EVERY_S = 60.0
 HOLDERS_EVERY_S = 10.0
+# Kernel threads, most of a large machine's processes, have nothing open; so many passes long they are not looked at again.
+_FILELESS_PASSES = 10
 # What one call may take of its thread; a pass that is not done goes on at the next call.
 BUDGET_S = 0.010
 # These keep a device open and use none: monitors, and what the vendor runs in the background. Names as the kernel cuts them.
@@ -46,6 +49,8 @@ class DeviceScan:
         self._held: dict[int, tuple[HeldGpu, ...]] = {}
         self._rest: Iterator[int] | None = None
         self._found: set[int] = set()
+        self._fileless: set[int] = set()
+        self._passes = 0
         self._next_full_s = 0.0
         self._next_holders_s = 0.0
         self._own = os.getpid()
@@ -55,7 +60,10 @@ class DeviceScan:
         now_s = self._clock()
         if self._rest is None and now_s >= self._next_full_s:
             self._next_full_s = now_s + FULL_SCAN_EVERY_S
-            self._rest = iter(self._all_pids())
+            if self._passes % _FILELESS_PASSES == 0:
+                self._fileless.clear()
+            self._passes += 1
+            self._rest = iter(self._pids_with_files())
             self._found = set()
         if self._rest is None:
             if now_s >= self._next_holders_s:
@@ -85,12 +93,15 @@ class DeviceScan:
             GpuProcess(pid=pid) for pid, held in sorted(self._held.items()) if any(_is(gpu, reading) for gpu in held)
         )
 
-    def _all_pids(self) -> list[int]:
-        return [int(name) for name in self._host.list("proc") if name.isdigit()]
+    def _pids_with_files(self) -> list[int]:
+        return [pid for name in self._host.list("proc") if name.isdigit() and (pid := int(name)) not in self._fileless]
 
     def _look(self, pid: int) -> None:
         held: tuple[HeldGpu, ...] = ()
-        files = open_device_files(self._host.path(f"proc/{pid}/fd"))
+        links = tuple(open_links(self._host.path(f"proc/{pid}/fd")))
+        if not links:
+            self._fileless.add(pid)
+        files = device_files(links)
         if files and not self._is_bystander(pid):
             held = held_gpus(files, self._host)
         if held:

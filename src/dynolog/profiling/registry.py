@@ -16,6 +16,7 @@ from dynolog.model.trainer import Peer
 from dynolog.profiling.inspector import Facts, Inspector
 from dynolog.profiling.job import job_of
 from dynolog.profiling.trainer import Trainer, details_of
+from dynolog.sources.device_files import accelerators_present
 from dynolog.sources.pidfd import PidfdWatch
 from dynolog.sources.process import ProcessFacts
 
@@ -24,7 +25,8 @@ _SILENT_NS = SILENT_S * 1_000_000_000
 # Unverified senders may have as many sockets as they like, so their number is bounded.
 _MOST_UNVERIFIED = 4096
 _MOST_CLAIMED_PIDS = 64
-# A process that was seen to start others is looked at once more when it has imported what it imports: does it work itself?
+# A trainer is looked at once more when it has imported what it imports and begun: does one that started others work itself, and has one
+# without a GPU opened its own?
 _SECOND_LOOK_S = 20.0
 _UnverifiedKey = tuple[bytes, int, int, int]
 
@@ -57,7 +59,8 @@ class Registry:
     """All trainers. Lives on the socket thread; every method returns at once.
 
     `on_died(trainer)` is called when the process of a trainer has ended, `on_silent(trainer)` when it was dropped for not
-    polling. A process that was given a config stays as long as it lives, however silent, because its death will be seen.
+    polling. A process that was given a config stays as long as it lives, however silent, because its death will be seen. `has_gpus`: the
+    machine has accelerators, so trainers may come to hold one.
     """
 
     def __init__(
@@ -82,7 +85,8 @@ class Registry:
         self._tokens: dict[int, int] = {}  # of watched trainers, by serial
         self._keys: dict[int, _UnverifiedKey] = {}  # of unverified ones, by serial
         self._on_gpu: Counter[tuple[int, int]] = Counter()
-        self._looked_twice: set[int] = set()  # serials of ancestors of others
+        self._looked_twice: set[int] = set()  # serials
+        self.has_gpus = accelerators_present()
         self._serial = 0
         self._sweep: asyncio.TimerHandle | None = None
         self._notices: dict[str, str] = {}
@@ -218,13 +222,15 @@ class Registry:
             trainer.job = job_of(trainer.job.wire_id, facts.environment)
             trainer.note_cpu(facts.stat.cpu_ticks, self._clock.monotonic_ns())
             for pid in trainer.details.host_ancestors:
-                if ancestor := self._verified.get(pid):
+                if (ancestor := self._verified.get(pid)) and not ancestor.computes:
                     self._look_again_later(ancestor)
+            if self.has_gpus and not facts.holds_gpu:
+                self._look_again_later(trainer)
 
-    def _look_again_later(self, ancestor: Trainer) -> None:
-        if ancestor.serial not in self._looked_twice and not ancestor.computes:
-            self._looked_twice.add(ancestor.serial)
-            self._loop.call_later(_SECOND_LOOK_S, self.look_again, ancestor)
+    def _look_again_later(self, trainer: Trainer) -> None:
+        if trainer.serial not in self._looked_twice:
+            self._looked_twice.add(trainer.serial)
+            self._loop.call_later(_SECOND_LOOK_S, self.look_again, trainer)
 
     def look_again(self, trainer: Trainer) -> None:
         """Have another look at its process, if it is still here."""

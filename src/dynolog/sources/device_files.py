@@ -1,6 +1,8 @@
 """Which accelerators a process has open: `/dev/nvidia0`, `/dev/nvidia-caps/nvidia-cap21`, `/dev/dri/renderD128`, `/dev/kfd`."""
 
+import os
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -36,6 +38,16 @@ def device_file(link: str) -> DeviceFile | None:
     return DeviceFile(DeviceKind(parts[0]), int(parts[1]) if len(parts) > 1 else 0)
 
 
+def device_files(links: Iterable[str]) -> frozenset[DeviceFile]:
+    """The accelerators among such links, each once."""
+    return frozenset(found for link in links if (found := device_file(link)) is not None)
+
+
 def open_device_files(directory: str) -> frozenset[DeviceFile]:
     """The accelerators open in the process whose fd directory this is; empty when its descriptors are not ours to see."""
-    return frozenset(found for link in open_links(directory) if (found := device_file(link)) is not None)
+    return device_files(open_links(directory))
+
+
+def accelerators_present(dev: str = "/dev") -> bool:
+    """Whether this machine has a driver for any of them."""
+    return any(os.path.exists(f"{dev}/{name}") for name in ("nvidiactl", "kfd", "dri"))

@@ -109,3 +109,16 @@ def test_a_pass_goes_in_pieces_of_its_budget(tree: ProcTree, clock: Clock) -> No
     assert seen[0] < 10
     assert seen[-1] == 30
     assert seen == sorted(seen)
+
+
+def test_kernel_threads_are_passed_over_for_ten_passes(tree: ProcTree, clock: Clock) -> None:
+    tree.process(5)
+    scan = DeviceScan(tree.host, clock)
+    scan.advance()
+    tree.process(5, files=("/dev/nvidia0",))
+    seen = []
+    for _ in range(10):
+        clock.now += FULL_SCAN_EVERY_S
+        scan.advance()
+        seen.append(pids(scan, gpu("0")))
+    assert seen == [[]] * 9 + [[5]]

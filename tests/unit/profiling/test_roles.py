@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from dynolog.profiling.trainer import Trainer
 from fakes.profiling import FakeService, facts
 
 PARENT: dict[str, Any] = {"command": "python train.py"}
@@ -92,3 +95,33 @@ def test_a_second_look_at_one_that_has_ended_is_left_out(service: FakeService) -
     registry.look_again(parent)
     service.settle()
     assert service.reader.reads == reads
+
+
+def second_looks(service: FakeService, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Host pids of those who are to be looked at once more, from now on."""
+    planned: list[int] = []
+    later = service.loop.call_later
+
+    def plan(delay_s: float, call: Any, *arguments: Any) -> Any:
+        planned.extend(one.host_pid for one in arguments if isinstance(one, Trainer))
+        return later(delay_s, call, *arguments)
+
+    monkeypatch.setattr(service.loop, "call_later", plan)
+    return planned
+
+
+def test_where_there_are_gpus_one_without_is_looked_at_once_more(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most open theirs after they have registered."""
+    planned = second_looks(service, monkeypatch)
+    service.desk.registry.has_gpus = False
+    service.trainer(facts(10))
+    assert planned == []
+    service.desk.registry.has_gpus = True
+    service.trainer(facts(11))
+    service.trainer(facts(12, gpus=("0",)))
+    registry = service.desk.registry
+    registry.look_again(next(trainer for trainer in registry if trainer.host_pid == 11))
+    service.loop.run_until_complete(registry.inspector.wait({trainer.serial for trainer in registry}, 5))
+    assert planned == [11]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynolog.model.held_gpu import HeldGpu
-from dynolog.sources.device_files import DeviceFile, DeviceKind, device_file
+from dynolog.sources.device_files import DeviceFile, DeviceKind, accelerators_present, device_file
 from dynolog.sources.gpu_files import held_gpus
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.nvidia_proc import MigCapability, mig_capabilities, nvidia_devices
@@ -86,3 +86,12 @@ def test_a_right_to_a_mig_instance_means_the_instance(host_tree: HostTree) -> No
         DeviceFile(DeviceKind.NVIDIA_CAPABILITY, 1),
     ]
     assert [gpu.text for gpu in held_gpus(files, host)] == ["1/gi1"]
+
+
+def test_a_machine_with_a_driver_has_its_files(host_tree: HostTree) -> None:
+    dev = str(host_tree.root / "dev")
+    assert not accelerators_present(dev)
+    host_tree.write("dev/null", "")
+    assert not accelerators_present(dev)
+    host_tree.write("dev/nvidiactl", "")
+    assert accelerators_present(dev)
