@@ -214,6 +214,14 @@ ROWS: dict[str, tuple[Graph, ...]] = {
     ),
     "Fabric": (
         Graph(
+            "Data",
+            "Bps",
+            (
+                Query(rate("rdma_port_receive_data_bytes", "device"), "{{instance}} {{device}} in"),
+                Query(rate("rdma_port_transmit_data_bytes", "device"), "{{instance}} {{device}} out"),
+            ),
+        ),
+        Graph(
             "Packets",
             "pps",
             (
@@ -236,6 +244,31 @@ ROWS: dict[str, tuple[Graph, ...]] = {
                 Query(rate("rdma_np_cnp_sent", "device"), "{{instance}} {{device}} notified"),
                 Query(rate("rdma_rp_cnp_handled", "device"), "{{instance}} {{device}} slowed down"),
                 Query(rate("rdma_np_ecn_marked_roce_packets", "device"), "{{instance}} {{device}} marked"),
+            ),
+        ),
+        Graph(
+            "Pauses",
+            "pps",
+            (
+                Query(rate("rdma_transmit_pause_ctrl_phy", "device"), "{{instance}} {{device}} asked for"),
+                Query(rate("rdma_receive_pause_ctrl_phy", "device"), "{{instance}} {{device}} had to make"),
+            ),
+        ),
+        Graph(
+            "Sent again",
+            "pps",
+            (
+                Query(rate("rdma_out_of_sequence", "device"), "{{instance}} {{device}} out of sequence"),
+                Query(rate("rdma_local_ack_timeout_err", "device"), "{{instance}} {{device}} not acknowledged"),
+            ),
+        ),
+        Graph(
+            "Links that are down or bad",
+            "short",
+            (
+                Query(f"{value('rdma_port_up')} == 0", "{{instance}} {{device}} is down"),
+                Query(rate("rdma_symbol_error", "device"), "{{instance}} {{device}} symbol errors"),
+                Query(rate("rdma_link_downed", "device"), "{{instance}} {{device}} went down"),
             ),
         ),
     ),
