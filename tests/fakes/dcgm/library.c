@@ -147,7 +147,6 @@ API dcgmReturn_t dcgmFieldGroupDestroy(dcgmHandle_t handle, dcgmFieldGrp_t id) {
     return engine_remove(id);
 }
 
-#ifndef WITHOUT_WATCH
 API dcgmReturn_t dcgmWatchFields(
     dcgmHandle_t handle, dcgmGpuGrp_t group_id, dcgmFieldGrp_t fields_id, long long period, double age, int samples) {
     SESSION(handle);
@@ -166,7 +165,6 @@ API dcgmReturn_t dcgmWatchFields(
     int code = profiling ? engine_can_profile(group, fields->count, fields->ids) : DCGM_ST_OK;
     return code ? code : engine_watch(group_id, fields_id, period, NULL);
 }
-#endif
 
 API dcgmReturn_t dcgmUnwatchFields(dcgmHandle_t handle, dcgmGpuGrp_t group, dcgmFieldGrp_t fields) {
     SESSION(handle);

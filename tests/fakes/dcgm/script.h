@@ -15,11 +15,12 @@
  *   lock CODE                   watching profiling fields answers so
  *   stuck GPU                   its profiling fields are blank until a pause and resume
  *   fail FUNCTION CODE TIMES    the next so many calls answer so (0: all); `serial N` begins counting anew
+ *   refuse G                    a GPU that cannot be put into a group; unwatchable FIELD: watching a list with it fails
  *   hang FUNCTION SECONDS, crash FUNCTION
  *   engine N | down             another number: the engine was restarted and all handles are void; down: it does not answer
  *   version TEXT, engineversion TEXT
  *
- * A VALUE is a number, a text, or blank, not_found, not_supported, not_permitted, blank32 (the 32-bit kind), nodata, old.
+ * A VALUE is a number, a text, or blank, not_found, not_supported, not_permitted, blank32 (the 32-bit kind), nodata (by its status).
  */
 #ifndef FAKE_DCGM_SCRIPT_H
 #define FAKE_DCGM_SCRIPT_H

@@ -1,6 +1,5 @@
 """NVIDIA GPUs through DCGM, as a GPU backend."""
 
-import contextlib
 import time
 from collections.abc import Callable
 
@@ -16,7 +15,7 @@ from dynolog.sources.dcgm.session import SLOW_PERIOD_S, Session
 from dynolog.sources.gpu_backend import GpuOptions
 from dynolog.sources.host_files import HostFiles
 
-_PROBE_PERIOD_S = 30.0
+_PROBE_PERIOD_S, _FOREIGN_PERIOD_S = 30.0, 3600.0
 
 
 class DcgmBackend:
@@ -111,22 +110,11 @@ class DcgmBackend:
         if self._clock() >= self._next_probe:
             self._next_probe = self._clock() + _PROBE_PERIOD_S
             if self._probe():
-                with contextlib.suppress(
-                    SourceUnavailable
-                ):  # something else that listens there: stay with our own engine
-                    self._join_instead()
-                if self._session is None:
-                    self.open()
-
-    def _join_instead(self) -> None:
-        self.close()
-        self._joined = True
-        try:
-            self.open()
-        except SourceUnavailable:
-            self._joined = False
-            self._next_probe = self._clock() + 10 * _PROBE_PERIOD_S
-            raise
+                self.open()
+                if (
+                    not self._joined
+                ):  # something else listens there: our own engine is not to be started anew all the time
+                    self._next_probe = self._clock() + _FOREIGN_PERIOD_S
 
     def pause_profiling(self) -> bool:
         """Let another tool have the profiling hardware."""

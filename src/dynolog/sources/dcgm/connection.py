@@ -28,6 +28,14 @@ def engine_answers() -> bool:
     return False
 
 
+class CannotJoin(SourceUnavailable):
+    """A host engine that does not let us in, and the code that it or its absence gave."""
+
+    def __init__(self, address: str, code: int) -> None:
+        super().__init__(SOURCE, f"the host engine at {address} cannot be joined: {codes.words(code)}", _remedy(code))
+        self.code = code
+
+
 class Connection:
     """A handle to an engine. `engine` says which: `embedded`, or the address of a host engine."""
 
@@ -51,7 +59,7 @@ class Connection:
 def connect(library: DcgmLibrary, address: str, probe: Callable[[], bool] = engine_answers) -> Connection:
     """A session with the engine that `address` names: `auto`, "" or `embedded`, HOST[:PORT], or the path of a unix socket.
 
-    Raises SourceUnavailable.
+    What listens on the port of a local host engine need not be one: with `auto` it is then left alone. Raises SourceUnavailable.
     """
     try:
         library.call("dcgmInit")
@@ -59,11 +67,20 @@ def connect(library: DcgmLibrary, address: str, probe: Callable[[], bool] = engi
         raise SourceUnavailable(SOURCE, str(error), _remedy(error.code)) from error
     try:
         if address == AUTO:
-            address = LOCAL_ENGINE if probe() else ""
+            return _join_or_start(library) if probe() else _start_embedded(library)
         return _start_embedded(library) if address in ("", "embedded") else _join(library, address)
     except BaseException:
         library.code("dcgmShutdown")
         raise
+
+
+def _join_or_start(library: DcgmLibrary) -> Connection:
+    try:
+        return _join(library, LOCAL_ENGINE)
+    except CannotJoin as error:
+        if error.code == codes.VERSION_MISMATCH:
+            raise
+    return _start_embedded(library)
 
 
 def _start_embedded(library: DcgmLibrary) -> Connection:
@@ -86,9 +103,7 @@ def _join(library: DcgmLibrary, address: str) -> Connection:
     handle = ctypes.c_void_p()
     code = library.code("dcgmConnect_v2", target.encode(), ctypes.byref(parameters), ctypes.byref(handle))
     if code != codes.OK:
-        raise SourceUnavailable(
-            SOURCE, f"the host engine at {address} cannot be joined: {codes.words(code)}", _remedy(code)
-        )
+        raise CannotJoin(address, code)
     connection = Connection(library, handle, address, library.version)
     try:
         connection.version = _engine_version(connection)

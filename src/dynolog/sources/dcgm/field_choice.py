@@ -6,6 +6,7 @@ import msgspec
 
 from dynolog.model.metric import Kind, Metric, Scope
 from dynolog.sources.dcgm import fields, structs
+from dynolog.sources.dcgm.field_names import number_of
 from dynolog.sources.dcgm.fields import Field, Role
 from dynolog.sources.dcgm.library import DcgmLibrary
 
@@ -28,12 +29,12 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose(library: DcgmLibrary, names: tuple[str, ...]) -> Choice:
-    """The fields of `names` (numbers or tags), and the health fields that this version of DCGM has."""
+    """The fields of `names` (numbers, tags, or names of the header), and the health fields that this version of DCGM has."""
     asked: dict[int, Field] = {}
     declared: list[Metric] = []
     notices: list[tuple[str, str]] = []
     for name in names:
-        meta = library.field_meta(name.strip())
+        meta = library.field_meta(number_of(name.strip()))
         if meta is None:
             sentence = f"--dcgm_fields: DCGM {library.version} has no field {name.strip()!r}; the others are read"
             notices.append((f"dcgm_field_{name.strip()}", sentence))

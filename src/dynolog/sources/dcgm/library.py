@@ -156,7 +156,7 @@ def _version_of(path: str, native: ctypes.CDLL) -> tuple[str, int]:
     return f"{match[1].decode()}.{match[2].decode()}", int(match[1])
 
 
-def candidates(path: str, folders: Sequence[str] = _FOLDERS) -> Iterator[str]:
+def candidates(path: str, folders: Sequence[str], by_name: Sequence[str]) -> Iterator[str]:
     """Where libdcgm may be: at `path`, versions beside it, the usual folders, and wherever the loader finds it by name."""
     seen = set()
     beside = [f"{path.removesuffix('/')}.{major}" for major in reversed(MAJORS)] if path else []
@@ -166,13 +166,13 @@ def candidates(path: str, folders: Sequence[str] = _FOLDERS) -> Iterator[str]:
         if place and os.path.exists(place) and (real := os.path.realpath(place)) not in seen:
             seen.add(real)
             yield place
-    yield from _NAMES
+    yield from by_name
 
 
-def load(path: str, folders: Sequence[str] = _FOLDERS) -> DcgmLibrary:
+def load(path: str, folders: Sequence[str] = _FOLDERS, by_name: Sequence[str] = _NAMES) -> DcgmLibrary:
     """The first libdcgm that loads and that this version can talk to. Raises SourceUnavailable with what was wrong with the best one."""
     refusal: SourceUnavailable | None = None
-    for place in candidates(path, folders):
+    for place in candidates(path, folders, by_name):
         try:
             return DcgmLibrary(place, ctypes.CDLL(place))
         except SourceUnavailable as error:

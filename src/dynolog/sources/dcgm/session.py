@@ -133,8 +133,8 @@ class Session:
 
     def read(self, now_us: int) -> Round:
         """One round; `now_us` is Unix time. Raises DcgmError when the connection is lost, or nothing can be watched any more."""
-        is_slow = self._clock() >= self._next_slow
-        self._follow_devices(is_slow)
+        self._follow_devices()
+        is_slow = self._clock() >= self._next_slow  # at once where devices have changed
         self.profiling.retry_if_due()
         found: dict[Entity, Gathered] = {}
         oldest_us = now_us - round((2 * self._period_s + _GRACE_S) * 1e6)
@@ -150,10 +150,11 @@ class Session:
             gpus=self._gpus, instances=self._instances, fast=found, slow=slow, refused=dict(self._refused_gpus)
         )
 
-    def _follow_devices(self, is_slow: bool) -> None:
+    def _follow_devices(self) -> None:
         """Watch anew when a GPU came or went, or was divided in another way."""
         gpus = list_gpus(self.connection)
-        instances = list_instances(self.connection) if is_slow or gpus != self._gpus else self._instances
+        is_due = gpus != self._gpus or self._clock() >= self._next_slow
+        instances = list_instances(self.connection) if is_due else self._instances
         if gpus != self._gpus or instances != self._instances:
             self._watch_all(gpus, instances)
 
