@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 
-.PHONY: run test test-pmu test-packages lint bench demo docs lock wheel deb rpm clean torch
+.PHONY: run test test-pmu test-packages lint bench demo docs lock wheel deb rpm onefile clean torch
 
 run: $(VENV)/.run-ready
 	@echo
@@ -23,6 +23,10 @@ test: lint torch
 # Real hardware counters, on an emulated ARM machine: needs qemu-system-arm; about a minute, and 70 MB of Debian packages.
 test-pmu: $(VENV)/.ready
 	$(BIN)/python -m pytest -q tests/emulated/machine_checks.py
+
+# The NVML backend against nvidia-smi: needs a machine with an NVIDIA GPU; says so, with exit code 3, where there is none.
+test-gpu: $(VENV)/.ready
+	$(BIN)/python tools/gpu_check.py
 
 # The packages on a real systemd: needs root, debootstrap, lintian, rpm and rpmlint; three minutes.
 test-packages: $(VENV)/.ready
@@ -67,6 +71,10 @@ wheel: $(VENV)/.ready
 # Packages for x86-64 and arm64 in dist/. The wheels of all Pythons are fetched once into build/.
 deb rpm: $(VENV)/.ready
 	$(BIN)/python -m tools.build_packages $@
+
+# One file for this machine that any Python 3.11 to 3.14 runs: dist/dynolog-VERSION-MACHINE.pyz.
+onefile: $(VENV)/.ready
+	$(BIN)/python -m tools.build_onefile
 
 clean:
 	rm -rf $(VENV) $(TORCH_VENV) build dist demo-out bench-out .mypy_cache .pytest_cache .ruff_cache .hypothesis

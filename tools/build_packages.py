@@ -70,7 +70,9 @@ def download_wheels(machine: str, cache: Path) -> list[Path]:
         command += ["--no-deps", "--only-binary=:all:", "--implementation", "cp", "--python-version", python]
         command += [f"--platform={name}_{machine}" for name in PLATFORMS]
         command += ["--dest", str(folder), "--requirement", str(PACKAGING / "requirements.lock")]
-        subprocess.run(command, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"the wheels of Python {python} for {machine} cannot be had:\n{done.stderr}")
         wheels |= {wheel.name: wheel for wheel in sorted(folder.glob("*.whl"))}
     return list(wheels.values())
 
@@ -104,14 +106,19 @@ def _module_only(name: str, content: bytes) -> bytes:
     return content.partition(b"\n")[2] if name.endswith(".py") and content.startswith(b"#!") else content
 
 
+def build_site(machine: str, site: Path, cache: Path) -> None:
+    """Our code and all that it needs, side by side."""
+    unpack(download_wheels(machine, cache), site)
+    ours = shutil.ignore_patterns("__pycache__", "py.typed")
+    shutil.copytree(ROOT / "src/dynolog", site / "dynolog", ignore=ours)
+
+
 def build_tree(machine: str, work: Path, cache: Path) -> Path:
     """The files of the package as they will lie below /, and its scripts beside them."""
     tree = work / machine
     shutil.rmtree(tree, ignore_errors=True)
     lib = tree / "usr/lib/dynolog"
-    unpack(download_wheels(machine, cache), lib / "site")
-    ours = shutil.ignore_patterns("__pycache__", "py.typed")
-    shutil.copytree(ROOT / "src/dynolog", lib / "site/dynolog", ignore=ours)
+    build_site(machine, lib / "site", cache)
     for name, (module, folder) in COMMANDS.items():
         _fill("command.py.in", lib / f"{name}.py", {"MODULE": module})
         _fill("launcher.sh.in", tree / "usr" / folder / name, {"COMMAND": name}, 0o755)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import dynolog
 from fakes.scripted_trainer import ScriptedTrainer
 from integration.harness import eventually
 from system.machine import Machine, copy_of, debootstrap, running_machine
@@ -101,6 +102,26 @@ def test_the_rpm_holds_the_same_and_its_scripts_are_sound(dist: Path, tmp_path: 
     assert "gputrace" in said.stdout
     for script in (REPOSITORY / "packaging" / "scripts").iterdir():
         subprocess.run(["sh", "-n", str(script)], check=True)
+
+
+def test_one_file_holds_everything(tmp_path: Path) -> None:
+    """Unpacked once, into a directory that nobody else may write to; the daemon and dyno by name or first word."""
+    subprocess.run([sys.executable, "-m", "tools.build_onefile", "--dist", str(tmp_path)], cwd=REPOSITORY, check=True)
+    onefile = package(tmp_path, "*.pyz")
+    (tmp_path / "dyno").symlink_to(onefile)
+    env = {"PATH": "/usr/bin:/bin", "DYNOLOG_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": "/nonexistent"}
+
+    def says(*command: str) -> str:
+        done = subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    assert says(str(onefile), "--version") == f"dynolog {dynolog.__version__}\n"
+    (directory,) = (tmp_path / "cache").iterdir()
+    assert "no daemon answers" in says(str(onefile), "dyno", "status", "--port=1")
+    assert "no daemon answers" in says(str(tmp_path / "dyno"), "status", "--port=1")
+    assert list((tmp_path / "cache").iterdir()) == [directory]
+    directory.chmod(0o777)
+    assert "may be written by others" in says(str(onefile), "--version")
 
 
 def test_the_installed_service_serves(machine: Machine) -> None:
