@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 
-.PHONY: run test test-pmu test-packages lint bench demo docs lock wheel deb rpm onefile clean torch
+.PHONY: run test test-pmu test-gpu test-packages lint bench demo docs lock wheel deb rpm onefile clean torch
 
 run: $(VENV)/.run-ready
 	@echo

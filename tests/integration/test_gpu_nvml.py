@@ -75,6 +75,7 @@ def test_values_reach_the_log_and_the_table(tmp_path: Path, library: Path) -> No
         assert 0 < float(record["gpu_energy_joules"]) < 1e6
         script.set({"events": "1:5:31,2:5:79"})
         seen = eventually(lambda: gpu_records(daemon).get("5", {}).get("xid_last_seen_timestamp.79"), 60)
+        assert seen is not None
         assert seen > 1_700_000_000
         table = daemon.dyno("gpus")
         assert table.returncode == 0, table.stderr

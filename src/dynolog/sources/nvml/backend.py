@@ -92,8 +92,8 @@ class NvmlBackend:
         asleep = [gpu.known.device for gpu in self._gpus if not gpu.is_kept_awake]
         self._notices.say(
             "nvml_persistence",
-            f"nvml: persistence mode is off on GPU {', '.join(asleep)}: while nobody uses them each reading wakes the driver up, "
-            "which takes seconds: start nvidia-persistenced or run nvidia-smi -pm 1"
+            f"nvml: persistence mode is off on GPU {', '.join(asleep)}: when the last process leaves it, the driver shuts it down, "
+            "which costs the next one seconds and resets limits and error counters: start nvidia-persistenced or run nvidia-smi -pm 1"
             if asleep
             else "",
         )

@@ -165,7 +165,7 @@ def test_every_value_of_a_healthy_device(opened: Start) -> None:
 
 
 def test_every_key_is_of_the_catalogue() -> None:
-    """A name that nothing declares would reach no exporter."""
+    """C06: names are the catalogue's, never what a driver of tomorrow calls a field; one that nothing declares reaches no exporter."""
     catalogue = Catalogue(GPU_METRICS)
     for key in (*GAUGES, *ACTIVITY, *COUNTERS, "xid_errors.31", "xid_last_seen_timestamp.31"):
         assert catalogue.resolve(key) is not None, key
