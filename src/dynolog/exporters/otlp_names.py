@@ -108,6 +108,10 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "pod_name": "k8s.pod.name",
         "pod_namespace": "k8s.namespace.name",
         "container_name": "k8s.container.name",
+        "pod_uid": "k8s.pod.uid",
+        "container_id": "container.id",
+        "container_runtime": "container.runtime",
+        "username": "user.name",
     },
 }
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.otlp_names import STYLES, OtlpName, otlp_name, series_name, unknown_name
+from dynolog.exporters.otlp_names import LABELS, STYLES, OtlpName, otlp_name, series_name, unknown_name
 from dynolog.model.metric import Kind, Scope, Series
 from fakes.otlp_catalogue import example_instance, full_catalogue
 from fakes.otlp_checks import NAME, UNIT
@@ -206,3 +206,9 @@ def test_a_whole_number_stays_one_where_nothing_is_divided() -> None:
 def test_a_key_that_nobody_declared_gets_a_legal_name(key: str, style: str) -> None:
     name = unknown_name(key, style).name
     assert NAME.fullmatch(name), name
+
+
+def test_who_uses_a_device_is_told_in_the_words_of_the_conventions() -> None:
+    told = {LABELS["semconv"].get(label) for label in ("username", "pod_uid", "pod_name", "container_id")}
+    assert told == {"user.name", "k8s.pod.uid", "k8s.pod.name", "container.id"}
+    assert "username" not in LABELS["dynolog"]
