@@ -1,5 +1,7 @@
 """Lanes for events that overlap on a track: viewers show a track as a stack, and drop what is neither beside nor inside another."""
 
+from collections.abc import Iterator
+
 import msgspec
 import numpy as np
 
@@ -8,7 +10,9 @@ from dynolog.analysis.columns import Ids, Integers, Mask, TraceColumns
 # Rounding makes an operator end after the one that called it: by up to this where times are whole µs, and where they are ns.
 _ROUNDING_OF_US_NS = 1_000
 _ROUNDING_OF_NS_NS = 10
-_MAX_LANES = 1_000
+# What does not fit into so many stays in the last one.
+_MAX_LANES = 256
+_CHUNK_ROWS = 1 << 16
 
 
 class Lanes(msgspec.Struct, frozen=True):
@@ -30,13 +34,11 @@ def assign_lanes(begin_ns: Integers, duration_ns: Integers, track: Integers) -> 
     rounding_ns = _ROUNDING_OF_US_NS if whole_us else _ROUNDING_OF_NS_NS
     lane = np.zeros(len(begin_ns), np.int32)
     trimmed = duration_ns.copy()
-    order = np.lexsort((-duration_ns, begin_ns, track))
     stacks: list[list[int]] = []
     last_track = -1
-    rows = zip(
-        order.tolist(), track[order].tolist(), begin_ns[order].tolist(), duration_ns[order].tolist(), strict=True
-    )
-    for row, its_track, begins, lasts in rows:
+    for row, its_track, begins, lasts in _in_order(
+        np.lexsort((-duration_ns, begin_ns, track)), track, begin_ns, duration_ns
+    ):
         if its_track != last_track:
             last_track, stacks = its_track, [[]]
         number = 0
@@ -49,12 +51,20 @@ def assign_lanes(begin_ns: Integers, duration_ns: Integers, track: Integers) -> 
             number += 1
         else:
             stack, overrun = [], 0
-            stacks.append(stack)
+            if number < _MAX_LANES:
+                stacks.append(stack)
         if overrun > 0:
             trimmed[row] = lasts - overrun
         stack.append(begins + int(max(trimmed[row], 0)))
-        lane[row] = min(number, _MAX_LANES)
+        lane[row] = number
     return Lanes(lane, trimmed, (lane != 0) | (trimmed != duration_ns))
+
+
+def _in_order(order: Integers, *columns: Integers) -> Iterator[tuple[int, ...]]:
+    """Rows and their values as Python numbers, which take four times the memory of arrays: some at a time."""
+    for place in range(0, len(order), _CHUNK_ROWS):
+        rows = order[place : place + _CHUNK_ROWS]
+        yield from zip(rows.tolist(), *(column[rows].tolist() for column in columns), strict=True)
 
 
 def lanes_of(columns: TraceColumns) -> Lanes:

@@ -60,7 +60,10 @@ def notes(columns: TraceColumns) -> Iterator[str]:
     if moved := lanes_of(columns).moved:
         yield f"{moved:,} events overlap others of their track: viewers drop them; `dyno trace convert` gives them lanes of their own"
     if (share := kernel_share(columns)) is not None and share < _FEW:
-        yield f"only {share:.0%} of the kernel launches left a kernel: the device's records are incomplete"
+        yield (
+            f"only {share:.0%} of the kernel launches left a kernel: the device's records are incomplete, "
+            "or it lagged by more than the recording lasts"
+        )
 
 
 def kernel_share(columns: TraceColumns) -> float | None:

@@ -1,7 +1,6 @@
 """The arguments of dyno: global options before or after the subcommand, `-` and `_` alike, errors on one line."""
 
 import argparse
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
@@ -110,17 +109,23 @@ _GLOBAL_OPTIONS_WITH_VALUE = frozenset({"--hostname", "--port", "--unix", "--tok
 
 def find_command(words: Sequence[str]) -> Entry | None:
     """The subcommand among the words, so that only it needs to be imported; None lets the whole parser say what is wrong."""
-    iterator = iter(words)
-    for word in iterator:
+    place = _command_place(words)
+    if place is None:
+        return None
+    name = words[place].replace("_", "-")
+    return next((entry for entry in COMMANDS if entry.name == name), None) or _refuse_command(words[place])
+
+
+def _command_place(words: Sequence[str]) -> int | None:
+    """Which word is the subcommand; None when there is none, or help is wanted before it."""
+    iterator = iter(enumerate(words))
+    for place, word in iterator:
         if word in _GLOBAL_OPTIONS_WITH_VALUE:
             next(iterator, None)
         elif word in ("-h", "--help"):
             return None
         elif not word.startswith("-"):
-            for entry in COMMANDS:
-                if entry.name == word.replace("_", "-"):
-                    return entry
-            _refuse_command(word)
+            return place
     return None
 
 
@@ -134,13 +139,11 @@ def _with_dashes(word: str) -> str:
 
 def _joined(words: list[str]) -> list[str]:
     """`trace slice FILE` → `trace-slice FILE`: a subcommand of two words is one to argparse."""
-    names = {entry.name for entry in COMMANDS}
-    for place, (first, second) in enumerate(itertools.pairwise(words)):
-        if first in names and f"{first}-{second}" in names and find_command(words[: place + 1]) is not None:
-            return [*words[:place], f"{first}-{second}", *words[place + 2 :]]
-        if first in names:
-            break
-    return words
+    place = _command_place(words)
+    if place is None or place + 1 == len(words):
+        return words
+    joined = f"{words[place]}-{words[place + 1]}"
+    return [*words[:place], joined, *words[place + 2 :]] if any(entry.name == joined for entry in COMMANDS) else words
 
 
 def _refuse_command(word: str) -> NoReturn:
