@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dynolog.model.errors import SourceUnavailable
 from dynolog.model.gpu import GpuReading
@@ -98,19 +98,27 @@ def number(text: str) -> float | None:
         return None
 
 
-def ask_smi() -> Smi:
-    """What nvidia-smi says, by uuid and column. A column that it does not know is left out. Raises OSError, CalledProcessError."""
-    found: dict[str, dict[str, str]] = {}
-    for query in ("name", *(column.query for column in COLUMNS)):
-        command = ["nvidia-smi", f"--query-gpu=uuid,{query}", "--format=csv,noheader,nounits"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        if done.returncode:
-            print(f"nvidia-smi does not know {query}: {done.stdout.strip()}")
-            continue
-        for line in done.stdout.splitlines():
-            uuid, _, cell = line.partition(", ")
-            found.setdefault(uuid.strip(), {})[query] = cell.strip()
-    return found
+def _query(queries: Sequence[str]) -> list[str] | None:
+    """The lines of nvidia-smi, None when it does not know one of these columns. Raises OSError."""
+    command = ["nvidia-smi", f"--query-gpu=uuid,{','.join(queries)}", "--format=csv,noheader,nounits"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return None if done.returncode else done.stdout.splitlines()
+
+
+def known_queries() -> list[str]:
+    """The columns that this nvidia-smi knows; says which it does not. Raises OSError."""
+    queries = [column.query for column in COLUMNS]
+    if _query(queries) is not None:
+        return queries
+    known = [query for query in queries if _query([query]) is not None]
+    print("nvidia-smi does not know", ", ".join(sorted(set(queries) - set(known))))
+    return known
+
+
+def ask_smi(queries: Sequence[str]) -> Smi:
+    """What nvidia-smi says, by uuid and column. Raises OSError."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in _query(queries) or []]
+    return {uuid: dict(zip(queries, cells, strict=False)) for uuid, *cells in rows}
 
 
 def compare(reading: GpuReading, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -165,14 +173,15 @@ def check(rounds: int, pause_s: float) -> int:
     started = time.monotonic()
     first = {one.uuid: one for one in backend.sample().readings}
     times_ms = []
-    before = ask_smi()
+    queries = known_queries()
+    before = ask_smi(queries)
     for _ in range(rounds):
         time.sleep(pause_s)
         begun = time.perf_counter()
         sample = backend.sample()
         times_ms.append((time.perf_counter() - begun) * 1000)
     elapsed_s = time.monotonic() - started
-    after = ask_smi()
+    after = ask_smi(queries)
     backend.close()
     whole = [one for one in sample.readings if one.gpu_instance_id is None]
     differences = [] if len(before) == len(whole) else [f"nvidia-smi has {len(before)} GPUs, NVML {len(whole)}"]

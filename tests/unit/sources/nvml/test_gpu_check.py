@@ -38,16 +38,22 @@ PRINTED = {
     "pcie.link.gen.max": "5",
     "pcie.link.width.current": "16",
     "pcie.link.width.max": "16",
-    "ecc.errors.corrected.volatile.total": "[N/A]",
-}
+} | dict.fromkeys(
+    (
+        f"ecc.errors.{kind}.{since}.total"
+        for kind in ("corrected", "uncorrected")
+        for since in ("volatile", "aggregate")
+    ),
+    "[N/A]",
+)
 COMMAND = """#!{python}
 import json, sys
 printed = json.loads({printed!r})
-query = sys.argv[1].removeprefix("--query-gpu=uuid,")
-if query not in printed:
-    sys.exit(f"Field {{query}} is not a valid field to query.")
+queries = sys.argv[1].removeprefix("--query-gpu=uuid,").split(",")
+if not set(queries) <= set(printed):
+    sys.exit(f"Field {{queries}} is not a valid field to query.")
 for index in range(2):
-    print(f"GPU-00000000-0000-0000-0000-{{index:012d}}, {{printed[query]}}")
+    print(f"GPU-00000000-0000-0000-0000-{{index:012d}}", *(printed[query] for query in queries), sep=", ")
 """
 
 
@@ -69,13 +75,14 @@ def test_same_values_agree(nvml_library: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 differences" in done.stdout
     assert "ok      GPU 1 gpu_memory_used_bytes: 10737418240; nvidia-smi memory.used: 10240" in done.stdout
-    assert "nvidia-smi does not know remapped_rows.correctable" in done.stdout
+    assert "nvidia-smi does not know remapped_rows.correctable, remapped_rows.uncorrectable" in done.stdout
 
 
 @pytest.mark.parametrize("change", [("memory.used", "10752"), ("temperature.memory", "51"), ("clocks.max.sm", "N/A")])
 def test_another_value_differs(nvml_library: Path, tmp_path: Path, change: tuple[str, str]) -> None:
     """A value that is off, one that only nvidia-smi has, and one that only we have."""
-    done = run(nvml_library, tmp_path, {**PRINTED, change[0]: change[1]})
+    rows = dict.fromkeys(("remapped_rows.correctable", "remapped_rows.uncorrectable"), "[N/A]")
+    done = run(nvml_library, tmp_path, {**PRINTED, **rows, change[0]: change[1]})
     assert done.returncode == 1
     assert "2 differences" in done.stdout
 
