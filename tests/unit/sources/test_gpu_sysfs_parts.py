@@ -1,6 +1,7 @@
 """What the backends of AMD and Intel share: links, names, files that stay open, growth."""
 
 import errno
+import gc
 import os
 from pathlib import Path
 
@@ -68,7 +69,10 @@ def test_a_root_port_of_the_same_maker_is_not_the_boards_switch(tmp_path: Path) 
     assert link_folder(HostFiles(str(tmp_path)), folder) == folder
 
 
-LIST = b"# head\n1002  AMD\n\t73df  Navi 22\n\t\t1002 0e36  A board\n\tzzzz  no number\n\n\t744c  Navi 31 \xff\n1003  ULSI\n\t73df  Not AMD's\n"
+LIST = (
+    b"# head\n1002  AMD\n\t73df  Navi 22\n\t\t1002 0e36  A board\n\tzzzz  no number\n\n"
+    b"\t744c  Navi 31 \xff\n1003  ULSI\n\t73df  Not AMD's\n"
+)
 
 
 def test_names_are_those_of_the_maker() -> None:
@@ -115,6 +119,7 @@ def test_beyond_their_share_of_descriptors_files_are_opened_for_each_read(tmp_pa
     for number in range(4):
         (tmp_path / str(number)).write_text(f"{number}\n")
         attributes.append(pool.at(str(tmp_path / str(number))))
+    gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(2):
         assert [attribute.integer() for attribute in attributes] == [0, 1, 2, 3]
