@@ -6,7 +6,7 @@ Run as a program with the name of a collector, because each run needs an interpr
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from dynolog.collectors.spec import CollectorSpec, DeviceReport, Values
 from dynolog.model.metric import Catalogue, Metric
 
 _TESTS = Path(__file__).resolve().parents[1] / "unit" / "collectors"
-_PASSED, _FAILED = 0, 1
+_PASSED, _FAILED, _NOTHING = 0, 1, 5
 
 
 def tests_of(spec: CollectorSpec) -> list[str]:
@@ -48,18 +48,48 @@ def spoiled(compute: Callable[..., Values], metric: Metric, catalogue: Catalogue
     return wrong
 
 
-def run(tests: list[str], prepare: Callable[[], None]) -> int:
-    """The exit code of pytest in a forked child, where everything is imported already."""
-    pid = os.fork()
-    if pid == 0:
-        sink = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(sink, 1)
-        os.dup2(sink, 2)
-        prepare()
-        # Modules that were imported before pytest keep plain asserts, which is all that is needed here.
-        ignored = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
-        os._exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *ignored, *tests]))
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+class Runs:
+    """A plugin that runs the collected tests once for each of `states`, in a forked child that is brought into that state.
+
+    Starting pytest takes longer than most of the tests do, so it is started once. `codes` are the exit codes.
+    """
+
+    def __init__(self, states: Sequence[Callable[[], None]]) -> None:
+        self._states = states
+        self.codes: list[int] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Instead of pytest's own loop."""
+        for state in self._states:
+            pid = os.fork()
+            if pid == 0:
+                sink = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(sink, 1)
+                os.dup2(sink, 2)
+                state()
+                os._exit(_run_all(session))
+            self.codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        return True
+
+
+def _run_all(session: pytest.Session) -> int:
+    """As pytest does with -x."""
+    items = session.items
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return _FAILED
+    return _PASSED if items else _NOTHING
+
+
+def run(tests: list[str], states: Sequence[Callable[[], None]]) -> list[int]:
+    """The exit codes of the tests in each of the states."""
+    runs = Runs(states)
+    # Modules that were imported before pytest keep plain asserts, which is all that is needed here.
+    ignored = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+    pytest.main(["-q", "-p", "no:cacheprovider", *ignored, *tests], plugins=[runs])
+    return runs.codes
 
 
 def main(name: str) -> int:
@@ -69,15 +99,15 @@ def main(name: str) -> int:
     tests = tests_of(spec)
     collector: Any = spec.factory
     compute = collector.compute
-    if not tests or run(tests, lambda: None) != _PASSED:
+    spoilt = [spoiled(compute, metric, catalogue) for metric in spec.metrics]
+    states = [lambda wrong=wrong: setattr(collector, "compute", wrong) for wrong in (compute, *spoilt)]
+    as_it_is, *codes = (tests and run(tests, states)) or [_NOTHING]
+    if as_it_is != _PASSED:
         sys.stdout.write(f"the tests of {name} do not pass as they are: {tests}\n")
         return 1
-    unnoticed = 0
-    for metric in spec.metrics:
-        wrong = spoiled(compute, metric, catalogue)
-        if run(tests, lambda wrong=wrong: setattr(collector, "compute", wrong)) != _FAILED:  # type: ignore[misc]
-            unnoticed += 1
-            sys.stdout.write(f"{metric.name} ({metric.scope}): no test has its value\n")
+    unnoticed = [metric for metric, code in zip(spec.metrics, codes, strict=True) if code != _FAILED]
+    for metric in unnoticed:
+        sys.stdout.write(f"{metric.name} ({metric.scope}): no test has its value\n")
     return 1 if unnoticed else 0
 
 

@@ -87,7 +87,7 @@ class RdmaCollector:
         self._notices.say(f"saturated {port}", told if stuck else "")
 
     def _say_refused(self, port: str, count: int) -> None:
-        told = f"{port}: {count} counters are refused or are no numbers; they are tried again once an hour"
+        told = f"{port}: the files of {count} counters cannot be read or have no number; tried again once an hour"
         self._notices.say(f"refused {port}", told if count else "")
 
 

@@ -90,15 +90,17 @@ def test_every_counter_of_mlx5_and_its_link(host_tree: HostTree) -> None:
     assert values == of_port("mlx5_0", {**MLX5_GROWN, **LINK})
 
 
-def test_two_ports_of_one_device_are_two_series_and_the_first_keeps_the_name_of_the_device(host_tree: HostTree) -> None:
-    before = {**mlx5("mlx5_0"), **mlx5("mlx5_0", 2, link=DISABLED)}
-    values = measure(
-        host_tree, without_net_devices, before, {**mlx5("mlx5_0", step=1), **mlx5("mlx5_0", 2, link=DISABLED)}
-    )
-    assert values["mlx5_0.port_xmit_data"] == 1001
-    assert values["mlx5_0:2.port_xmit_data"] == 0
-    assert (values["mlx5_0:2.port_up"], values["mlx5_0:2.port_state"], values["mlx5_0:2.port_phys_state"]) == (0, 1, 3)
-    assert "mlx5_0:2.port_rate_gbps" not in values, "a port that is down has no speed"
+def statistics_of(host_tree: HostTree, files: Files, before: FakeEthtool, after: FakeEthtool) -> Values:
+    put_files(host_tree, files)
+    first: RdmaSnapshot = RdmaCollector(host_tree.context(), before).read()
+    collector = RdmaCollector(host_tree.context(), after)
+    return collector.compute(first, collector.read(), 1.0)
+
+
+def test_pauses_and_discards_of_the_network_device_of_a_port_are_the_ports(host_tree: HostTree) -> None:
+    tree = port("mlx5_0", owner="ens1f0np0", link=NO_LINK)
+    before, after = FakeEthtool({"ens1f0np0": DRIVER_BEFORE}), FakeEthtool({"ens1f0np0": DRIVER_AFTER})
+    assert statistics_of(host_tree, tree, before, after) == of_port("mlx5_0", GROWN)
 
 
 def test_efa_counts_under_its_own_names(host_tree: HostTree) -> None:
@@ -159,6 +161,17 @@ def test_bnxt_counts_the_same_things_under_the_names_of_mlx5(host_tree: HostTree
         "np_ecn_marked_roce_packets": 20,
     }
     assert measure(host_tree, without_net_devices, tree(0), tree(1)) == of_port("bnxt_re0", expected)
+
+
+def test_two_ports_of_one_device_are_two_series_and_the_first_keeps_the_name_of_the_device(host_tree: HostTree) -> None:
+    before = {**mlx5("mlx5_0"), **mlx5("mlx5_0", 2, link=DISABLED)}
+    values = measure(
+        host_tree, without_net_devices, before, {**mlx5("mlx5_0", step=1), **mlx5("mlx5_0", 2, link=DISABLED)}
+    )
+    assert values["mlx5_0.port_xmit_data"] == 1001
+    assert values["mlx5_0:2.port_xmit_data"] == 0
+    assert (values["mlx5_0:2.port_up"], values["mlx5_0:2.port_state"], values["mlx5_0:2.port_phys_state"]) == (0, 1, 3)
+    assert "mlx5_0:2.port_rate_gbps" not in values, "a port that is down has no speed"
 
 
 def test_irdma_too(host_tree: HostTree) -> None:
@@ -245,19 +258,6 @@ def test_a_device_that_goes_costs_only_itself_and_one_that_comes_is_seen(host_tr
 def test_without_devices_it_is_unavailable(host_tree: HostTree) -> None:
     with pytest.raises(SourceUnavailable, match="no RDMA device"):
         without_net_devices(host_tree.context()).read()
-
-
-def statistics_of(host_tree: HostTree, files: Files, before: FakeEthtool, after: FakeEthtool) -> Values:
-    put_files(host_tree, files)
-    first: RdmaSnapshot = RdmaCollector(host_tree.context(), before).read()
-    collector = RdmaCollector(host_tree.context(), after)
-    return collector.compute(first, collector.read(), 1.0)
-
-
-def test_pauses_and_discards_of_the_network_device_of_a_port_are_the_ports(host_tree: HostTree) -> None:
-    tree = port("mlx5_0", owner="ens1f0np0", link=NO_LINK)
-    before, after = FakeEthtool({"ens1f0np0": DRIVER_BEFORE}), FakeEthtool({"ens1f0np0": DRIVER_AFTER})
-    assert statistics_of(host_tree, tree, before, after) == of_port("mlx5_0", GROWN)
 
 
 def test_the_members_of_a_bond_are_added_up(host_tree: HostTree) -> None:
