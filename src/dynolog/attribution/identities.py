@@ -13,10 +13,14 @@ _log = logging.getLogger(__name__)
 # A look takes a fraction of a millisecond; one that takes this long hangs on a lock of that process.
 STALL_S = 2.0
 MOST_STALLED = 8
+# A process can make looks at it hang for as long as it likes, so one user may not have all of them.
+MOST_STALLED_OF_USER = 2
 _LONGEST_QUEUE = 4096
-_MOST_KNOWN = 4096
+_MOST_KNOWN = 1024
 # A process whose environment could not be read may have changed its user, or we our rights.
 _LOOK_AGAIN_S = 60.0
+# Who has not been asked for that long is on no device any more.
+_FORGET_S = 300.0
 
 
 class Look(Protocol):
@@ -26,20 +30,36 @@ class Look(Protocol):
         """Never blocks. Raises OSError, ValueError."""
         ...
 
+    def owner(self, pid: int) -> int:
+        """The uid whose process it is, -1 for none. Never blocks."""
+        ...
+
     def look(self, pid: int) -> ProcessIdentity:
         """May block. Raises OSError, ValueError."""
         ...
 
 
 class _Thread:
-    """One thread that looks, and since when it has been looking at which process (0: at none)."""
+    """One thread that looks, and since when it has been looking at which process (0: at none) of which user."""
 
-    __slots__ = ("abandoned", "pid", "since_s")
+    __slots__ = ("abandoned", "pid", "since_s", "uid")
 
     def __init__(self) -> None:
         self.abandoned = False
         self.pid = 0
+        self.uid = -1
         self.since_s = 0.0
+
+
+class _Entry:
+    """What is known of a process, when it was looked at, and when it was last asked for."""
+
+    __slots__ = ("asked_s", "identity", "looked_s")
+
+    def __init__(self, identity: ProcessIdentity, now_s: float) -> None:
+        self.identity = identity
+        self.looked_s = now_s
+        self.asked_s = now_s
 
 
 class Identities:
@@ -47,8 +67,8 @@ class Identities:
 
     def __init__(self, reader: Look) -> None:
         self._reader = reader
-        self._known: dict[int, tuple[ProcessIdentity, float]] = {}
-        self._queue: deque[int] = deque()
+        self._known: dict[int, _Entry] = {}
+        self._queue: deque[tuple[int, int]] = deque()
         self._waiting: set[int] = set()
         self._wake = threading.Condition()
         self._thread: _Thread | None = None
@@ -63,13 +83,14 @@ class Identities:
         except (OSError, ValueError):  # it has ended since it was listed, or is hidden from us
             self._known.pop(pid, None)
             return None
-        identity, looked_s = self._known.get(pid, (None, 0.0))
-        if identity is not None and identity.start_time_ticks == start_time:
-            if not identity.environment_is_known and time.monotonic() - looked_s > _LOOK_AGAIN_S:
-                self._ask(pid)
-            return identity
-        self._ask(pid)
-        return None
+        entry = self._known.get(pid)
+        if entry is None or entry.identity.start_time_ticks != start_time:
+            self._ask(pid)
+            return None
+        entry.asked_s = time.monotonic()
+        if not entry.identity.environment_is_known and entry.asked_s - entry.looked_s > _LOOK_AGAIN_S:
+            self._ask(pid)
+        return entry.identity
 
     @property
     def notices(self) -> tuple[tuple[str, str], ...]:
@@ -79,9 +100,10 @@ class Identities:
             for thread in self._stalled
             if thread.pid
         ]
+        recent_s = time.monotonic() - _LOOK_AGAIN_S
         with self._wake:
-            unread = any(not identity.environment_is_known for identity, _ in self._known.values())
-        if unread:
+            entries = tuple(self._known.values())
+        if any(not entry.identity.environment_is_known and entry.asked_s > recent_s for entry in entries):
             said.append(
                 (
                     "environ",
@@ -107,14 +129,19 @@ class Identities:
             if self._closed:
                 return
             self._replace_stalled()
-            hanging = any(thread.pid == pid for thread in self._stalled)
-            if pid not in self._waiting and not hanging and len(self._queue) < _LONGEST_QUEUE:
+            uid = self._reader.owner(pid)
+            if pid not in self._waiting and not self._hangs(pid, uid) and len(self._queue) < _LONGEST_QUEUE:
                 self._waiting.add(pid)
-                self._queue.append(pid)
+                self._queue.append((pid, uid))
                 self._wake.notify()
             if self._thread is None and self._queue:
                 self._thread = _Thread()
                 threading.Thread(target=self._run, args=(self._thread,), name="attribution", daemon=True).start()
+
+    def _hangs(self, pid: int, uid: int) -> bool:
+        """Whether a look at this process hangs, or as many of its user as may."""
+        of_user = sum(thread.uid == uid and thread.pid != 0 for thread in self._stalled)
+        return of_user >= MOST_STALLED_OF_USER or any(thread.pid == pid for thread in self._stalled)
 
     def _replace_stalled(self) -> None:
         self._stalled = [thread for thread in self._stalled if thread.pid]
@@ -136,7 +163,11 @@ class Identities:
                 self._wake.wait_for(lambda: self._queue or self._closed)
                 if self._closed:
                     return
-                pid = self._queue.popleft()
+                pid, thread.uid = self._queue.popleft()
+                if self._hangs(pid, thread.uid):
+                    self._waiting.discard(pid)
+                    self._wake.notify_all()
+                    continue
                 thread.since_s = time.monotonic()
                 thread.pid = pid
             identity = self._look(pid)
@@ -161,7 +192,7 @@ class Identities:
             return None
 
     def _keep(self, identity: ProcessIdentity) -> None:
+        now_s = time.monotonic()
         if len(self._known) >= _MOST_KNOWN:
-            # Those of ended processes go with the rest; who is still on a device is looked at anew.
-            self._known.clear()
-        self._known[identity.pid] = (identity, time.monotonic())
+            self._known = {pid: entry for pid, entry in self._known.items() if now_s - entry.asked_s < _FORGET_S}
+        self._known[identity.pid] = _Entry(identity, now_s)

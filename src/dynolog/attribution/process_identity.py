@@ -1,6 +1,7 @@
 """Who a process belongs to: job labels from its environment, user, container and pod. One look at one process."""
 
 import errno
+import os
 from collections.abc import Mapping
 
 import msgspec
@@ -61,6 +62,13 @@ class IdentityReader:
         if stat.has_ended:
             raise ProcessLookupError(errno.ESRCH, "it has ended", str(pid))
         return stat.start_time_ticks
+
+    def owner(self, pid: int) -> int:
+        """The uid that /proc shows for a process, -1 when there is none; never blocks."""
+        try:
+            return os.stat(self._host.path(f"proc/{pid}")).st_uid
+        except OSError:  # it has ended
+            return -1
 
     def look(self, pid: int) -> ProcessIdentity:
         """All of it. Raises OSError or ValueError when the process has gone; a part that cannot be read is left out."""

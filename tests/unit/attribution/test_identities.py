@@ -17,6 +17,7 @@ class FakeLook:
 
     def __init__(self) -> None:
         self.started: dict[int, int] = {}
+        self.owners: dict[int, int] = {}
         self.gates: dict[int, threading.Event] = {}
         self.at_gate = threading.Event()
         self.looks: list[int] = []
@@ -28,6 +29,9 @@ class FakeLook:
             return self.started[pid]
         except KeyError:
             raise ProcessLookupError from None
+
+    def owner(self, pid: int) -> int:
+        return self.owners.get(pid, 1000)
 
     def look(self, pid: int) -> ProcessIdentity:
         self.looks.append(pid)
@@ -123,6 +127,26 @@ def test_a_look_that_hangs_holds_up_nobody_else(
     assert identities.get(5)
     assert look.looks.count(5) == 1
     assert identities.notices == ()
+
+
+def test_one_user_cannot_make_all_looks_hang(
+    identities: Identities, look: FakeLook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pid in range(10, 20):
+        look.started[pid] = 1
+        look.gates[pid] = threading.Event()
+        identities.get(pid)
+    look.started[5], look.owners[5] = 1, 1001
+    monkeypatch.setattr(room, "STALL_S", -1.0)
+    for _ in range(2):
+        assert look.at_gate.wait(DEADLINE_S)
+        look.at_gate.clear()
+        assert identities.get(5) is None
+    assert identities.wait_idle(DEADLINE_S)
+    assert identities.get(5)
+    assert look.looks == [10, 11, 5]
+    assert identities.get(12) is None
+    assert look.looks == [10, 11, 5]
 
 
 def test_what_cannot_be_read_is_said_with_the_remedy(identities: Identities, look: FakeLook) -> None:
