@@ -36,7 +36,7 @@ def render_metrics() -> str:
         "Percentages are 0-100. Units are UCUM.",
         "",
         "The last column is the name in Prometheus with `--prometheus_names=standard`, in base units, with a label for the device,",
-        "CPU or node (docs/recipes.md). With the default, `--prometheus_names=dynolog`, it is the key, with the device as a label.",
+        "CPU or node (docs/recipes/prometheus.md). With the default, `--prometheus_names=dynolog`, it is the key, with the device as a label.",
     ]
     for spec in COLLECTORS:
         flags = f"`--[no]{spec.enable_flag}`, `--{spec.interval_flag}`"
