@@ -98,9 +98,10 @@ class RdmaReader:
         """By name of the port."""
         now_s = self._clock_s()
         patterns = self._patterns()
-        devices = [name for name in self._host.list(_FOLDER) if _is_wanted(name, patterns)]
+        there = self._host.list(_FOLDER)
+        devices = [name for name in there if _is_wanted(name, patterns)]
         if not devices:
-            raise SourceUnavailable("/" + _FOLDER, "no RDMA device is there in this network namespace")
+            raise _none_of(there)
         if devices != self._devices or now_s - self._looked_s >= self.LOOK_AGAIN_S:
             self._look(devices)
             self._devices = devices
@@ -147,6 +148,18 @@ class RdmaReader:
         )
         refused = sum(file.is_refused for _, file in port.files)
         return PortReading(counters=counters, link=link, net_devices=port.net_devices, refused=refused)
+
+
+def _none_of(there: list[str]) -> SourceUnavailable:
+    if there:
+        return SourceUnavailable(
+            "/" + _FOLDER, "no RDMA device is one of those to measure", f"there are {', '.join(there)}"
+        )
+    return SourceUnavailable(
+        "/" + _FOLDER,
+        "no RDMA device is there",
+        "load its driver; in a container, use the host's network: devices may belong to a network namespace",
+    )
 
 
 def _is_wanted(name: str, patterns: Sequence[str]) -> bool:

@@ -256,8 +256,11 @@ def test_a_device_that_goes_costs_only_itself_and_one_that_comes_is_seen(host_tr
 
 
 def test_without_devices_it_is_unavailable(host_tree: HostTree) -> None:
-    with pytest.raises(SourceUnavailable, match="no RDMA device"):
+    with pytest.raises(SourceUnavailable, match="no RDMA device is there"):
         without_net_devices(host_tree.context()).read()
+    put_files(host_tree, mlx5("mlx5_0"))
+    with pytest.raises(SourceUnavailable, match=r"one of those to measure.*mlx5_0"):
+        without_net_devices(host_tree.context(rdma_devices="efa*")).read()
 
 
 def test_the_members_of_a_bond_are_added_up(host_tree: HostTree) -> None:
