@@ -1,6 +1,5 @@
 """Builds a libdcgm without GPUs, tells it what to say, and makes backends on it whose clocks the test sets."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -60,6 +59,7 @@ class DcgmScript:
         self.log_path = folder / "calls"
         self._lines: list[str] = []
         self.now_us = START_S * 1_000_000
+        self.is_on_real_clock = False
 
     def say(self, *lines: str) -> None:
         """Add lines."""
@@ -71,10 +71,10 @@ class DcgmScript:
         self._lines = [line for line in self._lines if not line.startswith(beginning)]
         self.write()
 
-    def write(self, *, with_clock: bool = True) -> None:
-        """Put the script where the library reads it; without the clock it uses the real one."""
+    def write(self) -> None:
+        """Put the script where the library reads it."""
         fresh = self.path.with_suffix(".new")
-        clock = [f"now {self.now_us}"] if with_clock else []
+        clock = [] if self.is_on_real_clock else [f"now {self.now_us}"]
         fresh.write_text("\n".join([*clock, *self._lines]) + "\n")
         fresh.rename(self.path)
 
@@ -150,8 +150,3 @@ def of(sample: GpuSample, gpu: int, instance: tuple[int, int | None] | None = No
 def notices(sample: GpuSample) -> Mapping[str, str]:
     """What was said, by key."""
     return dict(sample.notices)
-
-
-def with_environment(script: DcgmScript) -> dict[str, str]:
-    """The environment of a process that plays the script."""
-    return {**os.environ, **script.environment()}
