@@ -2,7 +2,7 @@
 
 from dynolog.collectors.spec import CollectorSpec, Context, DeviceReport, DeviceValues, Values
 from dynolog.model.errors import SourceUnavailable
-from dynolog.model.flag import Flag
+from dynolog.model.flag import Flag, Settings
 from dynolog.model.metric import Kind, Metric, Scope
 from dynolog.sources.metrics_page import MetricsPage
 from dynolog.sources.tpu_page import TpuChip, chips, parse_page
@@ -42,12 +42,17 @@ METRICS = (
 _KEY = "tpu"
 
 
+def page_of(settings: Settings) -> MetricsPage:
+    """The page that the flags name. Raises FlagError for a URL that cannot be used, and when a library is missing."""
+    return MetricsPage(settings.text(URL.name), f"--{URL.name}")
+
+
 class TpuCollector:
     """Gauges of the page at the end of the interval. Chips that were seen once and are no longer named are reported with an error."""
 
     def __init__(self, context: Context) -> None:
-        """Raises FlagError for a URL that cannot be used or a library that is missing."""
-        self._page = MetricsPage(context.settings.text(URL.name), f"--{URL.name}")
+        """Raises FlagError as `page_of` does."""
+        self._page = page_of(context.settings)
         self._notices = context.notices
         # The newest that was seen of each chip, by number: the plugin tells them apart so.
         self._known: dict[int, TpuChip] = {}
@@ -120,3 +125,9 @@ SPEC = CollectorSpec(
     own_interval_flag=INTERVAL.name,
     device_source="tpu",
 )
+
+
+def check_flags(settings: Settings) -> None:
+    """Raises FlagError at the start, when TPUs are asked for and the flags or libraries cannot do it."""
+    if settings.on(SPEC.enable_flag):
+        page_of(settings)

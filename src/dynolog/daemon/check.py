@@ -3,7 +3,7 @@
 import logging
 import os
 
-from dynolog.collectors import gpu
+from dynolog.collectors import gpu, tpu
 from dynolog.collectors.registry import declared_catalogue
 from dynolog.daemon.gpu_owners import check_environment_map
 from dynolog.daemon.wiring import exporter_context, owners_of_metrics
@@ -30,6 +30,7 @@ def check_exporters(settings: Settings) -> tuple[str, ...]:
     No socket is opened, nothing is written, and a daemon that runs is not disturbed: its spool is left alone.
     """
     gpu.options_of(settings, settings.text("root_dir"), settings.number(gpu.INTERVAL.name))
+    tpu.check_flags(settings)
     check_environment_map(settings)
     remarks = _Remarks()
     root = logging.getLogger()

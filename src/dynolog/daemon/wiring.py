@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 
+from dynolog.collectors import tpu
 from dynolog.collectors.registry import COLLECTORS, declared_catalogue
 from dynolog.collectors.spec import CollectorSpec, Context, Notices
 from dynolog.daemon.glog import GlogSink
@@ -88,6 +89,7 @@ class Daemon:
         self.gpu_owners = GpuOwners(settings, host, NoticeBoard("gpu owners"))
         board = DeviceBoard(self.gpu_owners)
         self.gpus = Gpus(settings, board, loop)
+        tpu.check_flags(settings)
 
         def context_of(spec: CollectorSpec, notices: Notices) -> Context:
             return Context(

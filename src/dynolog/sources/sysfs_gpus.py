@@ -7,6 +7,9 @@ import msgspec
 
 from dynolog.model.gpu import GpuReading, GpuSample
 
+# Content of a file that nobody expected costs its device, until the next round or refresh, and no other.
+_UNEXPECTED = (ArithmeticError, LookupError, OSError, ValueError)
+
 
 class SysfsGpu(Protocol):
     """One device, or a part of one that counts as a device of its own (`is_whole` False)."""
@@ -51,6 +54,8 @@ class SysfsGpus:
         self._devices: dict[str, SysfsGpu] = {}
         # Those that are there, with their drivers.
         self._present: dict[str, str] = {}
+        # Of the last refresh, by key.
+        self._failures: dict[str, str] = {}
         self._seen_names: Hashable = None
         self._refresh_at_ns: int | None = None
 
@@ -69,7 +74,12 @@ class SysfsGpus:
             if self._present.get(key) != gpu.driver:
                 # One that was away has other files now. It keeps its number.
                 self._devices[key] = gpu.make()
-            self._devices[key].refresh()
+            try:
+                self._devices[key].refresh()
+            except _UNEXPECTED as error:
+                self._failures[key] = _sentence(error)
+            else:
+                self._failures.pop(key, None)
         self._present = {key: gpu.driver for key, gpu in found.items()}
 
     def sample(self, backend: str, now_ns: int) -> GpuSample:
@@ -88,16 +98,21 @@ class SysfsGpus:
     def _reading(self, key: str, device: SysfsGpu, number: str, now_ns: int) -> GpuReading | None:
         if key not in self._present:
             return device.lost(number)
+        if key in self._failures:
+            return GpuReading(device=number, is_up=False, error=self._failures[key])
         try:
             return device.read(number, now_ns)
-        except (ArithmeticError, LookupError, OSError, ValueError) as error:
-            # Content of a file that nobody expected costs its device one round.
-            return GpuReading(device=number, is_up=False, error=f"{type(error).__name__}: {error}")
+        except _UNEXPECTED as error:
+            return GpuReading(device=number, is_up=False, error=_sentence(error))
 
     def close(self) -> None:
         """Close all files."""
         for device in self._devices.values():
             device.close()
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 class DriverlessGpu:

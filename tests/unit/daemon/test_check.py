@@ -116,3 +116,11 @@ def test_rules_that_make_two_metrics_one_are_found(capsys: pytest.CaptureFixture
     code, said = checked(capsys, "--use_prometheus", f"--exporters_config={rules}")
     assert code == exit_codes.BAD_FLAG
     assert "tx_bytes" in said
+
+
+def test_the_address_of_a_tpu_plugin_is_looked_at_when_tpus_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    address = "--tpu_device_plugin_url=nonsense"
+    assert checked(capsys, address)[0] == 0
+    code, said = checked(capsys, "--enable_tpu_monitor", address)
+    assert code == exit_codes.BAD_FLAG
+    assert "--tpu_device_plugin_url is not a URL that can be used" in said

@@ -351,6 +351,45 @@ def test_energy_of_a_chip_whose_unit_is_not_known_is_not_given(tree: DrmTree, cl
     assert reading.values["gpu_memory_temperature_celsius"] == 60
 
 
+def test_replays_are_counted_by_the_file_where_there_is_one(tree: DrmTree, clock: SteppedNs) -> None:
+    """The table counts from another beginning: when the file fails for a round, it must not step in."""
+    kfd_host(tree)
+    folder = mi300x(tree, 0, 0x0C)
+    tree.write(f"{folder}/pcie_replay_count", "3\n")
+    backend = opened(tree, clock)
+    assert only(backend.sample()).counters["pcie_replays"] == 3
+    tree.write(f"{folder}/pcie_replay_count", "N/A\n")
+    clock.advance(10)
+    assert "pcie_replays" not in only(backend.sample()).counters
+
+
+def test_a_unique_id_of_zeros_is_none(tree: DrmTree, clock: SteppedNs) -> None:
+    folder = radeon(tree)
+    tree.write(f"{folder}/unique_id", "0000000000000000\n")
+    assert only(opened(tree, clock).sample()).uuid == ""
+
+
+def test_a_device_that_cannot_be_looked_at_costs_no_other(
+    tree: DrmTree, clock: SteppedNs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mi300x_eight(tree)
+    refresh = AmdCard.refresh
+    seen: list[AmdCard] = []
+
+    def failing(card: AmdCard) -> None:
+        seen.append(card)
+        if len(seen) == 2:
+            raise ValueError("nobody expected this")
+        refresh(card)
+
+    monkeypatch.setattr(AmdCard, "refresh", failing)
+    backend = opened(tree, clock)
+    sample = backend.sample()
+    assert (sample.seen, sample.readings[1].error) == (7, "ValueError: nobody expected this")
+    clock.advance(31)
+    assert backend.sample().seen == 8
+
+
 def test_a_table_of_a_newer_driver_is_said_and_costs_only_itself(tree: DrmTree, clock: SteppedNs) -> None:
     folder = radeon(tree)
     tree.write(f"{folder}/gpu_metrics", b"\x08\x00\x01\x09" + bytes(100))

@@ -59,7 +59,9 @@ class AmdCard:
             self._files.close()
             self._files = files
         self._name = self._name or self._text("product_name") or self._find_name()
-        self._uuid = self._text("unique_id") or ""
+        # Chips without one say 0.
+        self._uuid = (self._text("unique_id") or "").removeprefix("0x")
+        self._uuid = self._uuid if self._uuid.strip("0") else ""
         if not self._is_asleep():
             self._steady = self._read_steady()
 
@@ -86,6 +88,9 @@ class AmdCard:
         self.is_up = True
         self._add_clocks(values)
         self._derive(values, counters)
+        if self._files.counts_replays:
+            # Two counters of one thing need not agree; a change between them would look like growth.
+            counters.pop("pcie_replays", None)
         counters.update(self._errors)
         return self._reading(device, values, counters)
 

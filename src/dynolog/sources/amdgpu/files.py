@@ -10,7 +10,6 @@ from dynolog.sources.host_files import HostFiles
 from dynolog.sources.open_attribute import OpenAttribute, OpenAttributes, refusal
 
 _OWN = (("gpu_device_utilization", "gpu_busy_percent"), ("gpu_memory_utilization", "mem_busy_percent"))
-
 _ERRORS = "_err_count"
 
 
@@ -40,6 +39,7 @@ class CardFiles:
         ras = f"{card.device_folder}/ras"
         blocks = [name for name in host.list(ras) if name.endswith(_ERRORS)]
         self.errors = {name.removesuffix(_ERRORS): self._at(f"{ras}/{name}") for name in blocks}
+        self.counts_replays = "pcie_replay_count" in self._names
         self.bad_pages = self._at(f"{ras}/gpu_vram_bad_pages")
         # Of the memory manager: they tell of the driver, not of whether the device answers.
         self.memory = self._gauges(
