@@ -111,14 +111,16 @@ def test_a_pass_goes_in_pieces_of_its_budget(tree: ProcTree, clock: Clock) -> No
     assert seen == sorted(seen)
 
 
-def test_kernel_threads_are_passed_over_for_ten_passes(tree: ProcTree, clock: Clock) -> None:
-    tree.process(5)
+def test_kernel_threads_are_passed_over_for_ten_passes_and_others_never(tree: ProcTree, clock: Clock) -> None:
+    tree.process(5, parent=2)
+    tree.process(6)
     scan = DeviceScan(tree.host, clock)
     scan.advance()
-    tree.process(5, files=("/dev/nvidia0",))
+    for pid in (5, 6):
+        tree.process(pid, files=("/dev/nvidia0",))
     seen = []
     for _ in range(10):
         clock.now += FULL_SCAN_EVERY_S
         scan.advance()
         seen.append(pids(scan, gpu("0")))
-    assert seen == [[]] * 9 + [[5]]
+    assert seen == [[6]] * 9 + [[5, 6]]

@@ -97,10 +97,10 @@ def test_a_parent_that_computes_on_a_gpu_is_no_launcher_though_its_children_do_t
 
 
 def test_a_pid_that_a_process_claims_is_never_looked_up_among_the_drivers(service: FakeService) -> None:
-    """A09: pid 7 of a container is not the host's pid 7."""
+    """A09: pid 7 of a container is not the host's pid 7, and a pid 0 of the driver's is nobody."""
     service.trainer(facts(500, inner=(7,), namespace=8), 7)
     service.poll(0, 7, host_pid=0, socket=1)
-    service.service.gpus.put(sample(("0", (7,)), ("1", (500,))))
+    service.service.gpus.put(sample(("0", (7, 0)), ("1", (500,))))
     assert [(info.host_pid, info.gpus) for info in service.service.trainers()] == [(500, ("1",)), (0, ())]
 
 

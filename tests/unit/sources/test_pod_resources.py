@@ -144,9 +144,11 @@ def test_any_bytes_are_a_message_or_a_value_error(data: bytes) -> None:
 
 def test_a_message_that_is_cut_is_refused() -> None:
     whole = response([TRAIN])
-    for length in range(1, len(whole)):
+    fixed = b"\x09" + bytes(8) + b"\x15" + bytes(4)  # fields of 64 and 32 bits, which are passed over
+    assert parse_list(fixed) == ()
+    for cut in (*(whole[:length] for length in range(1, len(whole))), fixed[:8], fixed[:-1]):
         with pytest.raises(ValueError, match="message"):
-            parse_list(whole[:length])
+            parse_list(cut)
 
 
 def test_the_daemons_start_loads_nothing_of_it() -> None:
