@@ -171,6 +171,8 @@ int engine_can_profile(const struct group *group, int count, const unsigned shor
     const char *lock = script_text("lock");
     if (lock)
         return atoi(lock);
+    if (script_number("together", DCGM_GROUP_MAX_ENTITIES) < group->count)
+        return DCGM_ST_GROUP_INCOMPATIBLE;
     for (int member = 0; member < group->count; member++) {
         if (group->entities[member].entityGroupId != DCGM_FE_GPU)
             continue;

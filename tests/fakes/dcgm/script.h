@@ -12,6 +12,7 @@
  *   gi GPU ENTITY ID, ci GI ENTITY ID    instances: the engine's number and the driver's
  *   prof GPU MAJOR:F,F..        what a GPU can profile (several lines); `prof GPU none`
  *   onepass                     fields of two groups with one major cannot be watched at once
+ *   together N                  more entities than that cannot be profiled in one group
  *   lock CODE                   watching profiling fields answers so
  *   stuck GPU                   its profiling fields are blank until a pause and resume
  *   fail FUNCTION CODE TIMES    the next so many calls answer so (0: all); `serial N` begins counting anew

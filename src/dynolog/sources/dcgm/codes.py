@@ -11,6 +11,7 @@ NOT_WATCHED = -16
 GPU_IS_LOST = -18
 RESET_REQUIRED = -19
 CONNECTION_NOT_VALID = -21
+GROUP_INCOMPATIBLE = -23
 LIBRARY_NOT_FOUND = -25
 MODULE_NOT_LOADED = -33
 IN_USE = -34
@@ -40,7 +41,7 @@ _WORDS = {
     -20: "function not found",
     CONNECTION_NOT_VALID: "the connection to the host engine is not valid",
     -22: "GPU not supported",
-    -23: "the GPUs of the group are not alike",
+    GROUP_INCOMPATIBLE: "the GPUs of the group are not alike",
     -24: "a limit is reached",
     LIBRARY_NOT_FOUND: "a library was not found",
     -29: "the host engine does not run as root",

@@ -114,6 +114,7 @@ def _link_fields() -> list[Field]:
 
 
 _LINK_FIELDS = _link_fields()
+OF_LINKS = frozenset(field.id for field in _LINK_FIELDS)
 KNOWN: dict[int, Field] = {
     field.id: field
     for field in (

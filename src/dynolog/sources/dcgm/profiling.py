@@ -168,12 +168,37 @@ class Profiling:
         return done
 
     def _watch(self, groups: tuple[MetricGroup, ...], gpus: list[int]) -> None:
+        """Watch GPUs that have the same fields; apart from one another where the engine does not take them together."""
         wanted = [number for number in self._wanted if any(number in group.fields for group in groups)]
         if not wanted:
             self.without.update(dict.fromkeys(gpus, "no such counters"))
             return
+        whole = [(structs.ENTITY_GPU, gpu) for gpu in gpus]
         parts = [instance.entity for instance in self._instances if instance.gpu in gpus]
-        watch = ProfilingWatch(self._connection, [*((structs.ENTITY_GPU, gpu) for gpu in gpus), *parts], self._period_s)
+        try:
+            counted = self._start(groups, wanted, [*whole, *parts])
+        except DcgmError as error:
+            if error.code != codes.GROUP_INCOMPATIBLE or len(whole) + len(parts) == 1:
+                self._refused(gpus, error)
+            elif len(gpus) > 1:
+                for gpu in gpus:
+                    self._watch(groups, [gpu])
+            else:
+                self._watch_apart(groups, wanted, gpus[0], parts)
+        else:
+            self.fields_of.update(dict.fromkeys(gpus, counted))
+
+    def _watch_apart(self, groups: tuple[MetricGroup, ...], wanted: list[int], gpu: int, parts: list[Entity]) -> None:
+        """A GPU, and each of its instances, by themselves."""
+        for entity in ((structs.ENTITY_GPU, gpu), *parts):
+            try:
+                self.fields_of[gpu] = self._start(groups, wanted, [entity])
+            except DcgmError as error:
+                self._refused([gpu], error)
+
+    def _start(self, groups: tuple[MetricGroup, ...], wanted: list[int], entities: list[Entity]) -> tuple[int, ...]:
+        """The fields that are counted now: all, or those that can be at once. Raises DcgmError."""
+        watch = ProfilingWatch(self._connection, entities, self._period_s)
         try:
             try:
                 watch.start(wanted)
@@ -184,12 +209,11 @@ class Profiling:
                 self.left_out = tuple(number for number in wanted if number not in at_once)
                 wanted = at_once
                 watch.start(wanted)
-        except DcgmError as error:
+        except DcgmError:
             watch.close()
-            self._refused(gpus, error)
-            return
+            raise
         self._watches.append(watch)
-        self.fields_of.update(dict.fromkeys(gpus, tuple(wanted)))
+        return tuple(wanted)
 
     def _refused(self, gpus: Iterable[int], error: DcgmError) -> None:
         if error.code in codes.CONNECTION_LOST:

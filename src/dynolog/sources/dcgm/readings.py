@@ -65,7 +65,7 @@ class Readings:
             readings=tuple(readings),
             expected=max(self._known.most, pci_gpus),
             seen=len(up),
-            driver_version=session.reader.driver_version,
+            driver_version=session.reader.driver_version or self._driver_version(),
             library_version=self._version,
             profiling=session.profiling.state,
             profiling_why=session.profiling.why,
@@ -74,6 +74,11 @@ class Readings:
             notices=(*self._choice.notices, *self._notices(session), *repaired),
             age_s=max(0.0, (now_us - min(times)) / 1e6) if times else 0.0,
         )
+
+    def _driver_version(self) -> str:
+        """Where the engine gives it as a property of a GPU: it belongs to none."""
+        said = (slow.properties.get(fields.DRIVER_VERSION) for slow in self._slow.values())
+        return next((version for version in said if isinstance(version, str)), "")
 
     # --- one device ---------------------------------------------------------------------------------------------------
 
@@ -191,10 +196,22 @@ class Readings:
             said.append(("dcgm_profiling_passes", sentence))
         if refused := session.refused_fields:
             said.append(("dcgm_refused", f"DCGM {self._version} does not watch field {_list(refused)}"))
+        said += self._gone()
+        return said
+
+    def _gone(self) -> list[tuple[str, str]]:
+        """The fields that GPUs do not have, each kind of GPU once; of links only that the card has fewer, which is no news."""
+        assert self._choice is not None
+        alike: dict[tuple[int, ...], list[int]] = {}
         for gpu, numbers in self._unsupported.items():
-            if gone := numbers & self._choice.asked:
-                sentence = f"GPU {gpu} has no field {_list(gone)} with DCGM {self._version}: not supported"
-                said.append((f"dcgm_unsupported_{gpu}", sentence))
+            gone = tuple(sorted(numbers - fields.OF_LINKS))
+            if gone:
+                alike.setdefault(gone, []).append(gpu)
+        said = []
+        for gone, gpus in alike.items():
+            words = ", ".join(f"{number} {self._choice.by_id[number].key}".strip() for number in gone)
+            sentence = f"GPU {_list(gpus)} with DCGM {self._version}: fields that are not supported: {words}"
+            said.append((f"dcgm_unsupported_{gpus[0]}", sentence))
         return said
 
 

@@ -60,7 +60,8 @@ def test_an_unsupported_field_is_said_and_is_no_error(rig: Rig) -> None:
     assert "gpu_frequency_mhz" not in of(sample, 0).values
     assert (of(sample, 0).values["dcgm_error"], sample.blank_values) == (0, 0)
     said = notices(sample)["dcgm_unsupported_0"]
-    assert said == f"GPU 0 has no field 100 with DCGM {sample.library_version}: not supported"
+    version = sample.library_version
+    assert said == f"GPU 0 with DCGM {version}: fields that are not supported: 100 gpu_frequency_mhz, 202 pcie_replays"
 
 
 def test_one_bad_card_costs_only_itself(rig: Rig) -> None:
@@ -169,6 +170,15 @@ def test_fields_that_do_not_fit_together_are_left_out_and_named(rig: Rig) -> Non
     values = of(sample, 0).values
     assert [key in values for key in ("sm_active_ratio", "tensorcore_active", "pcie_tx_bytes")] == [True, False, True]
     assert notices(sample)["dcgm_profiling_passes"].startswith("fields 1004, 1005 cannot be counted")
+
+
+@pytest.mark.parametrize("together", [2, 1])
+def test_devices_that_are_not_alike_for_the_engine_are_profiled_apart(rig: Rig, together: int) -> None:
+    """B03: a mixed node, and a divided GPU beside its instances."""
+    rig.script.say("gpus 2", "gi 1 5 3", f"together {together}")
+    sample = rig.backend().sample()
+    assert (len(sample.readings), sample.profiling) == (3, ProfilingState.ON)
+    assert all("sm_active_ratio" in reading.values for reading in sample.readings)
 
 
 def test_a_person_can_pause_and_resume(rig: Rig) -> None:
