@@ -151,10 +151,11 @@ def test_pods_come_from_the_kubelet_and_its_absence_is_said_once(tmp_path: Path)
 @needs_root
 @pytest.mark.root
 def test_trainers_are_found_by_the_device_they_hold(tmp_path: Path) -> None:
+    """A09: the driver knows the host's pid of a trainer that calls itself 1."""
     fabric = f"dynolog-owners-{os.getpid()}"
     with (
         ScriptedTrainer(fabric, environment={"RANK": "0"}) as idle,
-        ScriptedTrainer(fabric, environment={"RANK": "1"}) as computing,
+        ScriptedTrainer(fabric, environment={"RANK": "1"}, new_pid_namespace=True) as computing,
     ):
         script = Script(readings=[reading(0), reading(1, GpuProcess(pid=computing.host_pid))])
         with gpu_daemon(tmp_path, script, fabric=fabric) as daemon:
@@ -164,8 +165,8 @@ def test_trainers_are_found_by_the_device_they_hold(tmp_path: Path) -> None:
             trace = ("gputrace", "--log-file", "/tmp/t.json", "--dry-run")
             for chosen in ("1", UUIDS[1], UUIDS[1].lower()):
                 reply = daemon.ask(*trace, "--gpu", chosen)
-                assert reply["activityProfilersTriggered"] == [computing.host_pid]
-            assert daemon.ask(*trace, "--process-limit", "1")["activityProfilersTriggered"] == [computing.host_pid]
+                assert reply["activityProfilersTriggered"] == [1]
+            assert daemon.ask(*trace, "--process-limit", "1")["activityProfilersTriggered"] == [1]
             nobody = daemon.dyno(*trace, "--gpu", "0")
             assert nobody.returncode == 1
             assert f"Held: GPU 1: pid {computing.host_pid}" in nobody.stdout + nobody.stderr
