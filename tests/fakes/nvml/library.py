@@ -61,7 +61,8 @@ class NvmlScript:
     def _write(self) -> None:
         # A new file each time: the library looks at the inode and the time of the last change.
         fresh = self.path.with_suffix(".new")
-        fresh.write_text("".join(f"{key} {value}\n" for key, value in self._lines.items()))
+        lines = "".join(f"{key} {value}\n" for key, value in self._lines.items())
+        fresh.write_bytes(lines.encode("utf-8", "surrogateescape"))  # what a library says may be any bytes
         fresh.rename(self.path)
 
 

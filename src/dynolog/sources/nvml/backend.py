@@ -80,8 +80,13 @@ class NvmlBackend:
             count = int(nvml.nvmlDeviceGetCount())
         except nvml.NVMLError as error:
             raise unavailable(error.value) from error
-        for index in range(count):
-            self._find(context, index)
+        failed = [(index, code) for index in range(count) if (code := self._find(context, index))]
+        uuids = {device.index: device.uuid for device in nvidia_devices(self._host)} if failed else {}
+        for index, code in failed:
+            # The kernel's side of the driver may still know who it is.
+            shown = {gpu.known.device for gpu in self._gpus} | {known.device for known, _ in self._broken}
+            known = self._inventory.nameless(index, uuids.get(index, ""), shown)
+            self._broken.append((known, words(code)))
         if not self._gpus and not self._broken and not len(self._inventory):
             on_bus = len(gpus_on_bus(self._host))
             raise SourceUnavailable(
@@ -98,16 +103,14 @@ class NvmlBackend:
             else "",
         )
 
-    def _find(self, context: SessionContext, index: int) -> None:
+    def _find(self, context: SessionContext, index: int) -> int:
+        """Add the GPU; the error code when it does not even say who it is, else 0."""
         nvml = context.nvml
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
             uuid = str(nvml.nvmlDeviceGetUUID(handle))
         except nvml.NVMLError as error:
-            # The kernel's side of the driver may still know who it is.
-            uuid = next((device.uuid for device in nvidia_devices(self._host) if device.index == index), "")
-            self._broken.append((self._inventory.at(index, uuid), words(error.value)))
-            return
+            return int(error.value)
         known = self._inventory.recognise(
             index,
             uuid,
@@ -123,6 +126,7 @@ class NvmlBackend:
             self._notices.say(
                 f"nvml_xid_{known.device}", f"nvml: Xids of GPU {known.device} cannot be counted: {words(error.value)}"
             )
+        return 0
 
     def _end_session(self) -> None:
         for gpu in self._gpus:
@@ -178,14 +182,10 @@ class NvmlBackend:
         readings += [fell_off(known, self._xids_of(known)) for known in self._inventory.missing(shown)]
         for reading in readings:
             if reading.gpu_instance_id is None:
-                key = f"nvml_gpu_{reading.device}"
-                self._notices.say(
-                    key,
-                    ""
-                    if reading.is_up
-                    else f"nvml: GPU {reading.device} ({reading.uuid or 'uuid unknown'}) is down: {reading.error}",
-                )
-        return readings
+                who = f"GPU {reading.device} ({reading.uuid or 'uuid unknown'})"
+                sentence = "" if reading.is_up else f"nvml: {who} is down: {reading.error}"
+                self._notices.say(f"nvml_gpu_{reading.device}", sentence)
+        return sorted(readings, key=lambda reading: int(reading.device))
 
     def _drain_xids(self) -> None:
         assert self._context is not None

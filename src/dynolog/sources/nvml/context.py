@@ -28,5 +28,5 @@ class SessionContext:
         """What a call on a device gives, None when it fails."""
         try:
             return call(handle)
-        except self.nvml.NVMLError:
+        except (self.nvml.NVMLError, UnicodeDecodeError):  # a name may be any bytes
             return None

@@ -49,7 +49,7 @@ DEVICE_LOST = frozenset(
     {Code.GPU_IS_LOST, Code.RESET_REQUIRED, Code.GPU_NOT_FOUND, Code.UNINITIALIZED, Code.DRIVER_NOT_LOADED}
 )
 
-_WORDS = {
+_WORDS: dict[int, str] = {
     Code.UNINITIALIZED: "NVML lost its session",
     Code.NO_PERMISSION: "no permission",
     Code.DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
@@ -61,7 +61,7 @@ _WORDS = {
     Code.GPU_NOT_FOUND: "the GPU was not found",
     Code.UNKNOWN: "Unknown Error",
 }
-_REMEDIES = {
+_REMEDIES: dict[int, str] = {
     Code.NO_PERMISSION: "run the daemon as root, or give its user access to /dev/nvidia*",
     Code.DRIVER_NOT_LOADED: "load it (modprobe nvidia); the kernel log says why it is not",
     Code.LIBRARY_NOT_FOUND: "install the NVIDIA driver; in a container, start it with the NVIDIA container toolkit (--gpus all)",
@@ -74,16 +74,13 @@ _REMEDIES = {
 
 def words(code: int) -> str:
     """A sentence part for a person."""
-    try:
-        return f"{_WORDS[Code(code)]} (NVML error {code})"
-    except (ValueError, KeyError):
-        return f"NVML error {code}"
+    known = _WORDS.get(code)
+    return f"{known} (NVML error {code})" if known else f"NVML error {code}"
 
 
 def unavailable(code: int) -> SourceUnavailable:
     """The error for NVML as a whole, with the known cause and what to do."""
-    remedy = _REMEDIES.get(Code(code), "") if code in set(Code) else ""
-    return SourceUnavailable("nvml", words(code), remedy)
+    return SourceUnavailable("nvml", words(code), _REMEDIES.get(code, ""))
 
 
 class DeviceLostError(Exception):

@@ -23,6 +23,7 @@ Field = tuple[int, int]
 class FieldReader:
     """The fields of one device that are read in one call; what the device does not have is not asked again until `ask_again`.
 
+    `asked` are those that it has, as far as is known.
     Only ids up to 198 may be used: later ones changed their meaning between the headers of driver branches 550, 570 and 575.
     """
 
@@ -32,12 +33,12 @@ class FieldReader:
         self._only_wide = only_wide
         self._all = list(fields)
         self._question = b""
-        self._asked: list[Field] = []
+        self.asked: tuple[Field, ...] = ()
         self._ask(self._all)
 
     def _ask(self, fields: Iterable[Field]) -> None:
-        self._asked = list(fields)
-        self._question = b"".join(_packed(field) for field in self._asked)
+        self.asked = tuple(fields)
+        self._question = b"".join(map(_packed, self.asked))
 
     def ask_again(self) -> None:
         """Ask for all fields in the next round."""
@@ -45,7 +46,7 @@ class FieldReader:
 
     def read(self, handle: Any) -> dict[Field, int | float]:
         """The fields that have a value. Raises NVMLError when the call fails as a whole, DeviceLostError when a field says so."""
-        if not self._asked:
+        if not self.asked:
             return {}
         refused: set[Field] = set()
         try:
@@ -56,12 +57,12 @@ class FieldReader:
                 raise
             found = self._one_by_one(handle, refused)
         if refused:
-            self._ask(field for field in self._asked if field not in refused)
+            self._ask(field for field in self.asked if field not in refused)
         return found
 
     def _one_by_one(self, handle: Any, refused: set[Field]) -> dict[Field, int | float]:
         found: dict[Field, int | float] = {}
-        for field in self._asked:
+        for field in self.asked:
             try:
                 found |= self._values(handle, _packed(field), refused)
             except self._nvml.NVMLError as error:

@@ -69,13 +69,20 @@ class Health:
             gathered.put(f"nvlink_is_up.{link}", int(state == 1))
         if self._link_errors is None:
             self._link_errors = FieldReader(self._nvml, self._error_fields(list(states), has_scopes))
+        self._count_errors(self._link_errors, handle, gathered)
+
+    @staticmethod
+    def _count_errors(reader: FieldReader, handle: Any, gathered: Gathered) -> None:
+        found = {field: value for field, value in reader.read(handle).items() if is_available(value)}
+        # A sum that lacks a part would fall now, and rise by errors that never were when the part is back.
+        incomplete = {_key_of(field) for field in reader.asked if field not in found}
         sums: dict[str, int | float] = {}
-        for field, value in self._link_errors.read(handle).items():
-            if is_available(value):
-                key = _key_of(field)
-                sums[key] = sums.get(key, 0) + value
+        for field, value in found.items():
+            key = _key_of(field)
+            sums[key] = sums.get(key, 0) + value
         for key, total in sums.items():
-            gathered.count(key, total)
+            if key not in incomplete:
+                gathered.count(key, total)
 
     def _states_by_call(self, handle: Any) -> dict[int, int | float]:
         states: dict[int, int | float] = {}

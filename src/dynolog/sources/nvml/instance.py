@@ -7,7 +7,7 @@ import msgspec
 
 from dynolog.model.gpu import GpuProcess, GpuReading
 from dynolog.sources.nvml.context import SessionContext
-from dynolog.sources.nvml.errors import DeviceLostError
+from dynolog.sources.nvml.errors import NO_SUCH_FUNCTION, NOT_HERE, DeviceLostError
 from dynolog.sources.nvml.gpm import GpmSampler
 from dynolog.sources.nvml.memory import MEMORY, MEMORY_WITH_RESERVED
 from dynolog.sources.nvml.processes import ListedProcess
@@ -21,11 +21,11 @@ class MigInstance:
         """Raises NVMLError."""
         nvml = context.nvml
         self._context = context
-        self._handle = handle
+        self.handle = handle
         self._sampler = sampler
         self._guard = context.guard()
         self.uuid = str(nvml.nvmlDeviceGetUUID(handle))
-        self.name = str(nvml.nvmlDeviceGetName(handle))
+        self.name = str(context.optional(nvml.nvmlDeviceGetName, handle) or "")
         self.gpu_instance_id = int(nvml.nvmlDeviceGetGpuInstanceId(handle))
         self.compute_instance_id = int(nvml.nvmlDeviceGetComputeInstanceId(handle))
 
@@ -34,8 +34,8 @@ class MigInstance:
         gathered = Gathered()
         self._guard.start_round()
         try:
-            if not self._guard.run(MEMORY, self._handle, gathered):
-                self._guard.run(MEMORY_WITH_RESERVED, self._handle, gathered)
+            if not self._guard.run(MEMORY, self.handle, gathered):
+                self._guard.run(MEMORY_WITH_RESERVED, self.handle, gathered)
             self._guard.check_answers()
         except DeviceLostError as error:
             return self.lost(msgspec.structs.replace(parent, error=str(error)))
@@ -70,6 +70,11 @@ class MigInstance:
         """Whether its activity is measured."""
         return self._sampler is not None
 
+    def renewed(self, newer: "MigInstance") -> "MigInstance":
+        """This one, with the handle that was found now."""
+        self.handle = newer.handle
+        return self
+
     def free(self) -> None:
         """Let go of it. Raises NVMLError."""
         if self._sampler is not None:
@@ -83,6 +88,7 @@ class MigInstances:
         self._context = context
         self._gpu_handle = gpu_handle
         self._has_gpm = has_gpm
+        self._is_mig = False
         self._instances: list[MigInstance] = []
 
     def __iter__(self) -> Iterator[MigInstance]:
@@ -91,14 +97,18 @@ class MigInstances:
     def refresh(self) -> bool:
         """Look for them anew; whether the GPU is in MIG mode. Never raises."""
         nvml = self._context.nvml
-        known = {instance.uuid: instance for instance in self._instances}
         try:
             is_mig = bool(nvml.nvmlDeviceGetMigMode(self._gpu_handle)[0] == 1)
             found = self._found() if is_mig else []
-        except nvml.NVMLError:
+        except nvml.NVMLError as error:
+            if error.value not in NOT_HERE and error.value not in NO_SUCH_FUNCTION:
+                return self._is_mig  # an error of the moment: those that were there are still there
             is_mig, found = False, []
-        self._instances = [known.pop(instance.uuid, instance) for instance in found]
-        self._free(instance for instance in (*found, *known.values()) if instance not in self._instances)
+        self._is_mig = is_mig
+        known = {instance.uuid: instance for instance in self._instances}
+        kept = [known[instance.uuid].renewed(instance) if instance.uuid in known else instance for instance in found]
+        self._free(instance for instance in (*found, *self._instances) if instance not in kept)
+        self._instances = kept
         return is_mig
 
     def _found(self) -> list[MigInstance]:

@@ -57,10 +57,15 @@ class Inventory:
             index += 1
         return str(index)
 
-    def at(self, index: int, uuid: str) -> KnownGpu:
-        """The one that has no more to say than its number, or its uuid from elsewhere."""
-        known = self._known.get(uuid) or next((one for one in self._known.values() if one.device == str(index)), None)
-        return known or KnownGpu(device=str(index), uuid=uuid)
+    def nameless(self, index: int, uuid: str, shown: set[str]) -> KnownGpu:
+        """One that NVML shows as number `index` and that says nothing: by its uuid from elsewhere, else who is not `shown` (numbers)."""
+        if uuid in self._known:
+            return self._known[uuid]
+        missing = self.missing(shown)
+        by_number = [known for known in missing if known.device == str(index)]
+        if by_number or len(missing) == 1:
+            return (by_number or missing)[0]
+        return KnownGpu(device=self._number(index), uuid=uuid)
 
     def missing(self, shown: set[str]) -> list[KnownGpu]:
         """Those that are not among `shown` (numbers)."""

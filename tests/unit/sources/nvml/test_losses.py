@@ -78,6 +78,19 @@ def test_a_card_that_fell_off_the_bus_stays_known(opened: Start) -> None:
     assert (sample.expected, sample.seen, backend.calls("nvmlInitWithFlags")) == (3, 3, 3)
 
 
+def test_a_gpu_without_a_handle_is_not_taken_for_another(opened: Start) -> None:
+    """GPU 0 has gone for good, and the last one of the new count says nothing: it is neither of those that answer."""
+    backend = opened({"count": 3})
+    backend.sample(0)
+    backend.script.set({"gpu.0.answers": "!15"})
+    backend.sample(10)
+    backend.script.set({"count": 2, "index.0": 1, "index.1": 2, "gpu.2.answers": "!15"})
+    sample = backend.sample(320)
+    assert [(one.device, one.is_up) for one in sample.readings] == [("0", False), ("1", True), ("2", False)]
+    assert len({one.uuid for one in sample.readings}) == 3
+    assert (sample.expected, sample.seen) == (3, 1)
+
+
 def test_pci_says_how_many_are_expected(opened: Start, host_tree: HostTree) -> None:
     """C03: NVML shows 7 from the start, the bus 8."""
     for index in range(8):

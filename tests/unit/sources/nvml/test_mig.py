@@ -101,6 +101,15 @@ def test_instances_come_and_go(opened: Start) -> None:
     assert backend.ask("alive").number == 4
 
 
+def test_instances_stay_when_they_cannot_be_listed_for_once(opened: Start) -> None:
+    backend = opened(DIVIDED)
+    backend.sample(0)
+    backend.script.set({"fn.nvmlDeviceGetMigMode": "!999"})
+    found = instances(backend.sample(10))
+    assert len(found) == 4
+    assert found[7, 0].values["sm_active_ratio"] == 0.7
+
+
 def test_instances_of_a_lost_gpu_are_down_with_it(opened: Start) -> None:
     backend = opened(DIVIDED)
     backend.sample(0)

@@ -171,6 +171,13 @@ def test_every_key_is_of_the_catalogue() -> None:
         assert catalogue.resolve(key) is not None, key
 
 
+def test_a_name_that_is_no_text_is_left_out(opened: Start) -> None:
+    """Bytes that are not UTF-8, as a broken ROM gives them, cost the name."""
+    sample = opened({"count": 2, "gpu.0.name": "NVIDIA \udcff\udcfe"}).sample(0)
+    assert [reading.name for reading in sample.readings] == ["", "NVIDIA H100 80GB HBM3"]
+    assert sample.seen == 2
+
+
 def test_values_follow_the_device(opened: Start) -> None:
     """What changes is read anew each round, from the device that it is about."""
     backend = opened({})
@@ -300,6 +307,17 @@ def test_links_before_hopper_are_read_by_their_own_ids(opened: Start) -> None:
     }
     up = {key: value for key, value in reading.values.items() if key.startswith("nvlink_is_up")}
     assert up == {f"nvlink_is_up.{link}": int(link != 1) for link in range(8)}
+
+
+def test_a_sum_that_lacks_a_part_is_no_value(opened: Start) -> None:
+    """A falling sum would be a reset, and the part's return would be errors that never were."""
+    said: dict[str, object] = {"gpu.0.field.32": 1, "gpu.0.field.39": 10}
+    backend = opened({"count": 1, **said})
+    assert backend.readings(0)["0"].counters["nvlink_crc_errors.0"] == 11
+    backend.script.set({"gpu.0.field.39": "!999"})
+    assert "nvlink_crc_errors.0" not in backend.readings(10)["0"].counters
+    backend.script.set(said)
+    assert backend.readings(20)["0"].counters["nvlink_crc_errors.0"] == 11
 
 
 def test_persistence_mode_that_is_off_is_said(opened: Start) -> None:
