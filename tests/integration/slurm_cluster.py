@@ -134,7 +134,7 @@ class SlurmCluster:
         return process.pid
 
     def _in(self, machine: int, script: str) -> None:
-        subprocess.run([*_entering(machine), "sh", "-ec", script], check=True, timeout=20)
+        subprocess.run([*_entering(machine), "sh", "-ec", script], check=True, timeout=120)
 
     def _spawn(self, command: list[str], name: str, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
         with open(self.directory / f"{name}.out", "wb") as output:
@@ -205,7 +205,7 @@ class SlurmCluster:
         """The id of a batch job."""
         return self.run("sbatch", "--parsable", "-o", f"{self.directory}/job.%j.out", *arguments).strip()
 
-    def wait_for_job(self, job: str, *states: str, timeout_s: float = 40.0) -> None:
+    def wait_for_job(self, job: str, *states: str, timeout_s: float = 120.0) -> None:
         """Until the job is in one of the states (ended, when none is given)."""
 
         def is_there() -> bool:

@@ -66,7 +66,7 @@ def test_the_command_takes_its_place(node: Node) -> None:
     done = node.run("--", "sh", "-c", 'echo "$KINETO_USE_DAEMON $1"; exit 7', "sh", "a  b")
     assert (done.returncode, done.stdout) == (7, "1 a  b\n")
     assert "dyno-run: started dynolog on " in done.stderr
-    eventually(node.is_gone, 15, "the daemon is stopped")
+    eventually(node.is_gone, 60, "the daemon is stopped")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGUSR1, 9)])
@@ -75,7 +75,7 @@ def test_signals_reach_the_command_once(node: Node, number: signal.Signals, code
     task = node.start("trap 'exit 9' USR1; echo began; while :; do sleep 0.05; done")
     task.wait_for("began")
     assert task.stop(number) == code
-    eventually(node.is_gone, 15, "the daemon is stopped")
+    eventually(node.is_gone, 60, "the daemon is stopped")
 
 
 def test_one_daemon_serves_all_tasks_until_the_last_ends(node: Node) -> None:
@@ -93,7 +93,7 @@ def test_one_daemon_serves_all_tasks_until_the_last_ends(node: Node) -> None:
     assert node.daemons() == [daemon]
     trainer.close()
     tasks[-1].stop(signal.SIGKILL)
-    eventually(node.is_gone, 15, "the daemon is stopped")
+    eventually(node.is_gone, 60, "the daemon is stopped")
 
 
 def test_a_command_that_closes_its_files_keeps_the_daemon(node: Node) -> None:
@@ -105,7 +105,7 @@ def test_a_command_that_closes_its_files_keeps_the_daemon(node: Node) -> None:
         assert node.run("true").stderr == ""
     assert node.daemons() == [daemon]
     task.stop()
-    eventually(node.is_gone, 15, "the daemon is stopped")
+    eventually(node.is_gone, 60, "the daemon is stopped")
 
 
 def test_a_daemon_that_is_there_is_used_and_left_alone(node: Node, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_daemon_that_died_is_replaced_for_the_next_task(node: Node) -> None:
     first.stop()
     assert node.daemons() == [replacement]
     second.stop()
-    eventually(node.is_gone, 15, "the daemon is stopped")
+    eventually(node.is_gone, 60, "the daemon is stopped")
 
 
 def test_a_keeper_that_is_late_takes_nothing_from_its_successor(node: Node) -> None:
@@ -155,7 +155,7 @@ def test_a_keeper_that_is_late_takes_nothing_from_its_successor(node: Node) -> N
     assert keeper
     keeper.suspend()
     daemon.kill()
-    eventually(lambda: not node.daemons(), 10, "it is dead")
+    eventually(lambda: not node.daemons(), 60, "it is dead")
     second = node.start()
     second.wait_for("began")
     (replacement,) = node.daemons()
@@ -165,16 +165,16 @@ def test_a_keeper_that_is_late_takes_nothing_from_its_successor(node: Node) -> N
     assert node.daemons() == [replacement]
     for task in (first, second):
         task.stop()
-    eventually(node.is_gone, 15, "the daemon is stopped")
+    eventually(node.is_gone, 60, "the daemon is stopped")
 
 
 def test_a_task_that_is_killed_while_the_daemon_starts_leaves_none(node: Node) -> None:
     """Nobody is left to be told that it serves."""
     task = node.start()
     daemons: Callable[[], list[psutil.Process]] = node.daemons
-    eventually(daemons, 20, "the daemon begins to start")
+    eventually(daemons, 60, "the daemon begins to start")
     task.stop(signal.SIGKILL)
-    eventually(node.is_gone, 15, "the daemon is stopped")
+    eventually(node.is_gone, 60, "the daemon is stopped")
 
 
 def test_a_directory_of_others_is_not_used(node: Node) -> None:
@@ -201,7 +201,7 @@ def test_commands_that_cannot_be_run(node: Node, words: list[str], code: int, se
     done = node.run(*words)
     assert done.returncode == code
     assert sentence in done.stderr
-    eventually(node.is_gone, 15, "the daemon is stopped")
+    eventually(node.is_gone, 60, "the daemon is stopped")
 
 
 def test_flags_reach_the_daemon(node: Node, tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ def test_flags_reach_the_daemon(node: Node, tmp_path: Path) -> None:
     flags = ["--daemon-flag=--reporting_interval_s=30", "--daemon-flag=--flagfile=flags"]
     task = Process(node.command(*flags, "sleep", "60"), env=node.env, cwd=tmp_path)
     daemons: Callable[[], list[psutil.Process]] = node.daemons
-    (daemon,) = eventually(daemons, 20, "the daemon runs")
+    (daemon,) = eventually(daemons, 60, "the daemon runs")
     assert {"--port=0", "--reporting_interval_s=30", f"--ipc_socket_dir={node.ipc}"} < set(daemon.cmdline())
-    eventually((node.ipc / "dynolog").exists, 10, "it serves")
+    eventually((node.ipc / "dynolog").exists, 60, "it serves")
     task.stop()
-    eventually(node.is_gone, 15, "the daemon is stopped")
+    eventually(node.is_gone, 60, "the daemon is stopped")

@@ -56,7 +56,7 @@ def script(cluster: SlurmCluster, name: str, body: str) -> str:
     return str(path)
 
 
-def wait_for_processes(cluster: SlurmCluster, job: str, count: int, timeout_s: float = 60.0) -> list[dict[str, Any]]:
+def wait_for_processes(cluster: SlurmCluster, job: str, count: int, timeout_s: float = 120.0) -> list[dict[str, Any]]:
     """The trainers of a job, by the daemons of its hosts, once there are `count` whose ranks are known."""
 
     def enough() -> list[dict[str, Any]]:
@@ -80,13 +80,18 @@ def wait_for_processes(cluster: SlurmCluster, job: str, count: int, timeout_s: f
 
 def test_one_daemon_a_node_however_many_tasks(cluster: SlurmCluster) -> None:
     """`srun` of seven tasks on three nodes: three daemons while they run, none afterwards; each task has its environment."""
-    task = 'echo "$SLURMD_NODENAME $KINETO_USE_DAEMON"; exec sleep 3'
+    tasks, seen = cluster.directory / "tasks", cluster.directory / "seen"
+    tasks.mkdir()
+    said = 'echo "$SLURMD_NODENAME $KINETO_USE_DAEMON"'
+    task = f"{said}; : > {tasks}/$SLURM_PROCID; until [ -e {seen} ]; do sleep 0.1; done"
     step = cluster.start_command("srun", "-N3", "-n7", "dyno-run", "sh", "-c", task)
-    eventually(lambda: daemons(cluster) == ["n1", "n2", "n3"], 20, "a daemon on every node")
-    stdout, stderr = step.communicate(timeout=30)
+    eventually(lambda: len(list(tasks.iterdir())) == 7, 60, "every task runs")
+    assert daemons(cluster) == ["n1", "n2", "n3"]
+    seen.touch()
+    stdout, stderr = step.communicate(timeout=120)
     assert sorted(set(stdout.split("\n"))) == ["", "n1 1", "n2 1", "n3 1"], stderr
     assert (step.returncode, stdout.count("\n"), stderr.count("started dynolog")) == (0, 7, 3)
-    eventually(lambda: daemons(cluster) == [], 20, "no daemon is left")
+    eventually(lambda: daemons(cluster) == [], 60, "no daemon is left")
     assert list((cluster.directory / "run").iterdir()) == []
 
 
@@ -100,17 +105,17 @@ def test_exit_codes_and_signals_reach_srun(cluster: SlurmCluster) -> None:
         f"trap 'echo > {at}/checkpoint; exit 0' TERM\necho > {at}/began\nwhile :; do sleep 0.1; done",
     )
     job = cluster.submit("-n2", script(cluster, "trap.sh", f"exec srun dyno-run {patient}"))
-    eventually((at / "began").exists, 20, "the command runs")
+    eventually((at / "began").exists, 60, "the command runs")
     assert len(daemons(cluster)) == 1
     cluster.run("scancel", job)
     cluster.wait_for_job(job)
-    eventually((cluster.directory / "checkpoint").exists, 10, "the command handled the signal")
-    eventually(lambda: daemons(cluster) == [], 20, "no daemon is left")
+    eventually((cluster.directory / "checkpoint").exists, 60, "the command handled the signal")
+    eventually(lambda: daemons(cluster) == [], 60, "no daemon is left")
 
 
 def test_an_array_job_is_traced_by_element(cluster: SlurmCluster, traces: Path) -> None:
     """`A_2` means the processes of that element only, `A_[1-2]` those of two, `A` all; files say which host and rank."""
-    run = script(cluster, "array.sh", f"RANK=$SLURM_ARRAY_TASK_ID WORLD_SIZE=3 exec dyno-run {TRAINER} 60")
+    run = script(cluster, "array.sh", f"RANK=$SLURM_ARRAY_TASK_ID WORLD_SIZE=3 exec dyno-run {TRAINER} 600")
     job = cluster.submit("--array=1-3", "-N1", "-n1", run)
     ranks = {trainer["rank"]: trainer["job"] for trainer in wait_for_processes(cluster, job, 3)}
     assert ranks == {1: f"{job}_1", 2: f"{job}_2", 3: f"{job}_3"}
@@ -138,7 +143,7 @@ def test_an_array_job_is_traced_by_element(cluster: SlurmCluster, traces: Path) 
 
 def test_a_heterogeneous_job_by_component(cluster: SlurmCluster) -> None:
     """Processes of every component carry the first one's id; a component chooses hosts."""
-    run = script(cluster, "het.sh", f"exec srun --het-group=0,1 sh -c 'RANK=$SLURM_PROCID exec dyno-run {TRAINER} 60'")
+    run = script(cluster, "het.sh", f"exec srun --het-group=0,1 sh -c 'RANK=$SLURM_PROCID exec dyno-run {TRAINER} 600'")
     job = cluster.submit("-N1", "-n8", ":", "-N1", "-n1", run)
     assert len(wait_for_processes(cluster, job, 9)) == 9
     assert [trainer["rank"] for trainer in wait_for_processes(cluster, f"{job}+1", 1)] == [8]
@@ -164,19 +169,19 @@ def test_a_torchrun_job_on_two_nodes(cluster: SlurmCluster, traces: Path) -> Non
     """`sbatch` of four real ranks, all traced at one time with one command, by the arguments of unitrace."""
     torchrun = (
         f"{TORCH_PYTHON} -m torch.distributed.run --nnodes=2 --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint=n1:29507 "
-        f"--rdzv_id=$SLURM_JOB_ID {TRAIN} --seconds 120 --step-ms 20"
+        f"--rdzv_id=$SLURM_JOB_ID {TRAIN} --seconds 600 --step-ms 20"
     )
     config = cluster.directory / "libkineto.conf"
     config.write_text("ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n")
     exports = f"export KINETO_CONFIG={config} GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1"
     run = script(cluster, "torch.sh", f"{exports}\nexec srun --ntasks-per-node=1 dyno-run {torchrun}")
     job = cluster.submit("-N2", "--nodelist=n1,n2", "--exclusive", run)
-    found = wait_for_processes(cluster, job, 4, timeout_s=80)
+    found = wait_for_processes(cluster, job, 4, timeout_s=180)
     assert sorted((trainer["host"], trainer["rank"]) for trainer in found) in (
         [("n1", 0), ("n1", 1), ("n2", 2), ("n2", 3)],
         [("n1", 2), ("n1", 3), ("n2", 0), ("n2", 1)],
     )
-    eventually(lambda: cluster.logs().count(" step 1 ") == 4, 60, f"every rank has done a step: {cluster.logs()}")
+    eventually(lambda: cluster.logs().count(" step 1 ") == 4, 180, f"every rank has done a step: {cluster.logs()}")
     cluster.run(
         "unitrace",
         job,
@@ -189,12 +194,12 @@ def test_a_torchrun_job_on_two_nodes(cluster: SlurmCluster, traces: Path) -> Non
         "--warmup-s",
         "1",
         "--wait",
-        timeout_s=60,
+        timeout_s=180,
     )
     files = sorted(path.name for path in traces.glob("libkineto_trace_n?_*.json"))
     assert [name.split("_")[2] for name in files] == ["n1", "n1", "n2", "n2"]
     for name in files:
         assert len(json.loads((traces / name).read_text())["traceEvents"]) > 100
     cluster.run("scancel", job)
-    eventually(lambda: daemons(cluster) == [], 20, "no daemon is left")
+    eventually(lambda: daemons(cluster) == [], 60, "no daemon is left")
     assert os.listdir(cluster.directory / "run") == []
