@@ -57,6 +57,8 @@ class Pods:
             answer = self._errand.take()
         except SourceUnavailable as error:
             self.error = str(error)
+        except Exception as error:  # noqa: BLE001 - the boundary of the errand's thread: said, and only pods are missing
+            self.error = f"pod-resources: {type(error).__name__}: {error}"
         else:
             if answer is not None:
                 self.error = ""

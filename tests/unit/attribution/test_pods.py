@@ -127,6 +127,13 @@ def test_a_kubelet_that_goes_away_is_said_and_what_it_said_grows_old() -> None:
     assert not kubelet.pods.notices
 
 
+def test_an_error_of_ours_costs_only_the_pods() -> None:
+    kubelet = Kubelet()
+    kubelet.answer = RuntimeError("x")
+    assert kubelet.of(GPU) == []
+    assert kubelet.pods.notices == (("pod-resources", "pod-resources: RuntimeError: x"),)
+
+
 @pytest.fixture
 def path() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="pods") as directory:
