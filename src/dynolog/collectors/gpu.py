@@ -182,4 +182,5 @@ SPEC = CollectorSpec(
     own_enable_flag="enable_gpu_monitor",
     own_interval_flag=INTERVAL.name,
     device_source="gpu",
+    retries_itself=True,
 )

@@ -149,7 +149,8 @@ class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
     slow to change (sensors behind a bus) is never read more often than every `shortest_interval_s`. Where the public Dynolog
     has other names for the two flags, they are `own_enable_flag` and `own_interval_flag`; the derived names then mean the same.
     `device_source` is the source of the records of its devices, for a collector that gives a DeviceReport. `default_interval_s` is the
-    default of its interval flag.
+    default of its interval flag. One that `retries_itself` is read at every interval also while it fails, because a failing read of it
+    costs nothing.
     """
 
     name: str
@@ -163,6 +164,7 @@ class CollectorSpec(msgspec.Struct, frozen=True, kw_only=True):
     own_enable_flag: str = ""
     own_interval_flag: str = ""
     device_source: str = ""
+    retries_itself: bool = False
     default_interval_s: float = 0.0
 
     @property

@@ -225,7 +225,8 @@ class CollectorRun:
     def _failed(self, error: Exception) -> None:
         self._failures += 1
         self._failures_in_row += 1
-        delay_ns = retry_delay_ns(self._failures_in_row, self.interval_ns)
+        failures = 1 if self.spec.retries_itself else self._failures_in_row
+        delay_ns = retry_delay_ns(failures, self.interval_ns)
         self._not_before_ns += delay_ns - self.interval_ns // 2
         if isinstance(error, SourceUnavailable):
             self._state = CollectorState.UNAVAILABLE

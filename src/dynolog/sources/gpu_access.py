@@ -1,6 +1,6 @@
 """Which backend reads the GPUs now: choosing one, changing to another, and retrying what failed. One thread uses it.
 
-A failure is said once, costs a growing delay (5 s, doubled up to 10 min), and never ends anything else.
+A failure is said once, costs a growing delay (an interval or 5 s, doubled up to 10 min), and never ends anything else.
 """
 
 import logging
@@ -20,7 +20,7 @@ from dynolog.sources.host_files import HostFiles
 
 _log = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
-_SHORTEST_DELAY_NS = 5 * _SECOND_NS
+_SHORTEST_DELAY_S = 5.0
 _LONGEST_DELAY_NS = 600 * _SECOND_NS
 # With another backend at work, those before it in the order are tried again this often: one that worked once, and any other.
 _RETURN_NS = 600 * _SECOND_NS
@@ -56,8 +56,9 @@ class Child(Protocol):
 class _Candidate:
     """One backend, how often it failed in a row and why, and when it may be tried again."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, shortest_delay_ns: int) -> None:
         self.entry = entry
+        self._shortest_delay_ns = shortest_delay_ns
         self.name = entry.name
         self.worked = False
         self.failures = 0
@@ -67,9 +68,9 @@ class _Candidate:
 
     def failed(self, now_ns: int, error: SourceUnavailable) -> int:
         """The delay until the next attempt."""
-        delay_ns = min(_SHORTEST_DELAY_NS << min(self.failures, 16), _LONGEST_DELAY_NS)
+        delay_ns = min(self._shortest_delay_ns << min(self.failures, 16), _LONGEST_DELAY_NS)
         if self.opened_ns and now_ns - self.opened_ns > delay_ns:
-            self.failures, delay_ns = 0, _SHORTEST_DELAY_NS  # it had worked for longer than it was left alone
+            self.failures, delay_ns = 0, self._shortest_delay_ns  # it had worked for longer than it was left alone
         self.failures += 1
         self.opened_ns = 0
         self.not_before_ns = now_ns + delay_ns
@@ -93,7 +94,8 @@ class GpuAccess:
         self._make_child = make_child
         self._host = HostFiles(options.root_dir)
         self._is_auto = options.backend == AUTO
-        self._candidates = [_Candidate(entry) for entry in _order(options.backend)]
+        shortest_ns = int(min(options.interval_s, _SHORTEST_DELAY_S) * _SECOND_NS)
+        self._candidates = [_Candidate(entry, shortest_ns) for entry in _order(options.backend)]
         self._vendors: frozenset[str] | None = None
         self._vendors_until_ns = 0
         self._child: Child | None = None
@@ -274,7 +276,7 @@ class GpuAccess:
         delay_ns = candidate.failed(self._clock.monotonic_ns(), error)
         # What was never there is said by the collector, once.
         if not quiet or candidate.worked:
-            _log.warning("%s; it is tried again in %d s", error, delay_ns // _SECOND_NS)
+            _log.warning("%s; it is tried again in %g s", error, delay_ns / _SECOND_NS)
 
     def _leave(self, child: Child) -> None:
         """Keep the one that could not be killed, so that there is never a second."""

@@ -76,7 +76,9 @@ def reading(device: str = "0", **fields: object) -> GpuReading:
 def test_every_metric_of_the_list_comes_through_with_its_value(collected: Collected) -> None:
     """Levels as they are; counters as what was added in the interval."""
     values: dict[str, int | float | str] = {}
-    before, after, expected = {}, {}, {}
+    before: dict[str, int | float] = {}
+    after: dict[str, int | float] = {}
+    expected: dict[str, int | float | str] = {}
     for number, metric in enumerate(GPU_METRICS):
         key = metric.key("7")
         if metric.name in OURS or metric.name in ("gpu_uuid", "gpu_name", "minor_id"):
