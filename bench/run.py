@@ -444,6 +444,33 @@ def otlp(count: int) -> list[Row]:
     return [*rows, Row("exporter OTLP: a full queue", held, "-", "-", "≤ --exporter_queue_mb", queue["queued_mb"] <= 8)]
 
 
+def trace_reader(megabytes: int) -> list[Row]:
+    rows = []
+    for name, found in tool("trace_reader.py", str(megabytes)).items():
+        load, window, plain = found["load"], found["window"], found["json"]
+        speeds = [one["size_bytes"] / one["cpu_s"] / 1e6 for one in (load, plain)]
+        peaks = [one["peak_bytes"] / one["size_bytes"] for one in (load, window, plain)]
+        rows += [
+            Row(
+                f"a trace of {load['size_bytes'] / 1e6:.0f} MB ({name}) into columns",
+                f"{speeds[0]:.0f} MB/s",
+                f"{speeds[1]:.0f} MB/s (json.load)",
+                ratio(speeds[0], speeds[1]),
+                "≥ 150 MB/s",
+                speeds[0] >= 150,
+            ),
+            Row(
+                "the same: peak memory, and when only a short time is asked for",
+                f"{peaks[0]:.2f} × the JSON, {peaks[1]:.2f} ×",
+                f"{peaks[2]:.2f} × (json.load)",
+                ratio(peaks[0], peaks[2]),
+                "≤ 1.5 ×",
+                peaks[0] <= 1.5,
+            ),
+        ]
+    return rows
+
+
 def page(rows: list[Row], quick: bool) -> str:
     cpu = next(
         (
@@ -492,6 +519,7 @@ def main() -> int:
         "prometheus": lambda: prometheus(10 if arguments.quick else 40),
         "otlp": lambda: otlp(300 if arguments.quick else 1000),
         "exporters": lambda: exporters(200 if arguments.quick else 2000),
+        "trace_reader": lambda: trace_reader(60 if arguments.quick else 200),
     }
     rows: list[Row] = []
     try:

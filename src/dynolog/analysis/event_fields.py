@@ -11,7 +11,8 @@ Key = int | str | float | None
 
 
 class Arguments(msgspec.Struct, frozen=True, gc=False):
-    """`args` of an event. Types are loose: an odd value costs its column a closer look, not the event."""
+    """`args` of an event, as few as answers need: each field costs every event some ns. Types are loose: an odd value costs its
+    column a closer look, not the event."""
 
     external_id: object = msgspec.field(default=_NONE, name="External id")
     correlation: object = _NONE
@@ -34,8 +35,6 @@ class Arguments(msgspec.Struct, frozen=True, gc=False):
     group_ranks: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Process Group Ranks")
     communicator: object = msgspec.field(default=None, name="Comms Id")
     collective_sequence: object = msgspec.field(default=_NONE, name="Seq")
-    source_rank: object = msgspec.field(default=_NONE, name="Src Rank")
-    destination_rank: object = msgspec.field(default=_NONE, name="Dst Rank")
     input_dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Dims")
     input_types: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input type")
     sequence_number: object = msgspec.field(default=_NONE, name="Sequence number")
@@ -44,12 +43,6 @@ class Arguments(msgspec.Struct, frozen=True, gc=False):
     python_id: object = msgspec.field(default=_NONE, name="Python id")
     python_parent: object = msgspec.field(default=_NONE, name="Python parent id")
     python_module: object = msgspec.field(default=_NONE, name="Python module id")
-    waits_for_stream: object = msgspec.field(default=_NONE, name="wait_on_stream")
-    waits_for_correlation: object = msgspec.field(default=_NONE, name="wait_on_cuda_event_record_corr_id")
-    # Of metadata events.
-    name: object = None
-    labels: object = None
-    sort_index: object = None
 
 
 class Event(msgspec.Struct, gc=False):
@@ -112,9 +105,7 @@ def _specs(kind: str, *fields: str) -> tuple[ArgumentSpec, ...]:
 _COPY = (*_specs("int", "bytes"), *_specs("float", "bandwidth_gb_per_s"), *_specs("label", "copy_kind"))
 # Read only for rows that name a collective: recent versions put these on the kernel, earlier ones on the `record_param_comms` operator.
 COMMUNICATION = (
-    *_specs(
-        "int", "in_elements", "out_elements", "group_size", "collective_sequence", "source_rank", "destination_rank"
-    ),
+    *_specs("int", "in_elements", "out_elements", "group_size", "collective_sequence"),
     *_specs("label", "collective", "element_type", "group_name", "group_description", "group_id", "communicator"),
     *_specs("json", "group_ranks"),
 )
@@ -127,5 +118,4 @@ ARGUMENTS: dict[Category, tuple[ArgumentSpec, ...]] = {
     # `gloo:all_reduce` tells the size of what it moves only by the shapes of its inputs.
     Category.USER_ANNOTATION: _specs("json", "input_dims", "input_types"),
     Category.PYTHON_FUNCTION: _specs("int", "python_id", "python_parent", "python_module"),
-    Category.SYNC: _specs("int", "waits_for_stream", "waits_for_correlation"),
 }

@@ -10,7 +10,8 @@ from dynolog.profiling.trace_bytes import NotATrace, TraceText, TraceUnreadable
 from dynolog.profiling.trace_reader import TraceReader
 from dynolog.profiling.trace_recovery import JSON_ERRORS, Recovery, mended
 
-_COUNTER = "C"
+# Counters and names of tracks: what they say stands in arguments with names of their own.
+_DESCRIBED = frozenset({"C", "M"})
 _ARGUMENTS = msgspec.json.Decoder(Arguments)
 
 
@@ -34,29 +35,30 @@ class CutText:
 
 
 class EventReader(TraceReader[Event]):
-    """Batches of Event. Counters among them stand once more in `counters`, with their arguments; take them out after each batch."""
+    """Batches of Event. Counters and metadata among them stand once more in `described`, with all their arguments; take them out after
+    each batch."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         super().__init__(blocks, Event)
         self._raw: msgspec.json.Decoder[list[RawEvent]] = msgspec.json.Decoder(list[RawEvent])
-        self.counters: list[RawEvent] = []
+        self.described: list[RawEvent] = []
 
     def _decode_batch(self, text: bytes) -> list[Event]:
         events = super()._decode_batch(text)
-        if _COUNTER in [event.ph for event in events]:
-            self.counters += [event for event in self._raw.decode(text) if event.ph == _COUNTER]
+        if not _DESCRIBED.isdisjoint([event.ph for event in events]):
+            self.described += [event for event in self._raw.decode(text) if event.ph in _DESCRIBED]
         return events
 
     def _recovery(self) -> Recovery[Event]:
-        return _EventRecovery(self.counters)
+        return _EventRecovery(self.described)
 
 
 class _EventRecovery(Recovery[Event]):
     """Judges an event by its own fields first: arguments that are not as they should be cost only themselves."""
 
-    def __init__(self, counters: list[RawEvent]) -> None:
+    def __init__(self, described: list[RawEvent]) -> None:
         super().__init__(Event)
-        self._counters = counters
+        self._described = described
         self._raw = msgspec.json.Decoder(RawEvent)
 
     def _decode(self, piece: bytes) -> Event | None:
@@ -65,8 +67,8 @@ class _EventRecovery(Recovery[Event]):
             typed = event.typed(_arguments(event.args))
         except JSON_ERRORS:
             return None
-        if event.ph == _COUNTER:
-            self._counters.append(event)
+        if event.ph in _DESCRIBED:
+            self._described.append(event)
         return typed
 
     def _mend(self, piece: bytes) -> Event | None:

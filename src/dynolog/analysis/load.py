@@ -26,6 +26,8 @@ Progress = Callable[[int], None]
 _FLOWS = frozenset("stf")
 _MARKS = frozenset("iIRn")
 _PAIRED = frozenset("BE")
+# Taken care of before.
+_OTHERWISE = frozenset("BECM")
 
 
 def load(path: str, options: LoadOptions | None = None, progress: Progress | None = None) -> TraceColumns:
@@ -45,8 +47,8 @@ def load(path: str, options: LoadOptions | None = None, progress: Progress | Non
         loading = _Loading(options, report, window)
         try:
             for batch in reader:
-                loading.add(batch, reader.counters)
-                reader.counters.clear()
+                loading.add(batch, reader.described)
+                reader.described.clear()
         except TraceUnreadable as error:
             if isinstance(error, NotATrace) and not cut.cut:
                 raise
@@ -99,11 +101,13 @@ class _Loading:
         self._counters = CounterBuilder(report)
         self._pairs = Pairs()
 
-    def add(self, events: Sequence[Event], counters: Sequence[RawEvent]) -> None:
+    def add(self, events: Sequence[Event], described: Sequence[RawEvent]) -> None:
         """Take a batch."""
         self._report.events += len(events)
-        if counters and self._options.counters:
-            self._counters.add(counters)
+        if described:
+            self._marks.add_names([event for event in described if event.ph == "M"])
+            if self._options.counters:
+                self._counters.add([event for event in described if event.ph == "C"])
         complete = [event for event in events if event.ph == "X"]
         others = [event for event in events if event.ph != "X"]
         for phase in {event.ph for event in others}:
@@ -122,9 +126,7 @@ class _Loading:
                 self._flows.add(events)
         elif phase in _MARKS:
             self._marks.add_marks(events)
-        elif phase == "M":
-            self._marks.add_names(events)
-        elif phase not in _PAIRED and phase != "C":
+        elif phase not in _OTHERWISE:
             self._report.skip(f"phase {phase!r}", len(events))
 
     def finish(self, members: dict[str, object]) -> TraceColumns:

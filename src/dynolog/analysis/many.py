@@ -10,6 +10,8 @@ T = TypeVar("T")
 _MEMORY_PER_BYTE = 1.0
 _COMPRESSION = 20
 _USABLE_SHARE = 0.5
+# A process is ready after a third of a second, in which 60 MB are read.
+_WORTH_BYTES = 200_000_000
 _GZIP = b"\x1f\x8b"
 
 
@@ -18,9 +20,12 @@ def map_files(
 ) -> Iterator[tuple[str, T]]:
     """`work` on each file, in the order given. It runs in other processes, so it and what it returns must be picklable.
 
-    At most `processes` at once (0: one a core), and no more than fit into `memory_bytes` (0: half of what is free now), the
-    largest file counted for each. With one process, or one file, it runs here. What `work` raises is raised here.
+    At most `processes` at once (0: one a core, and none for files so small that starting them would take longer), and no more than fit
+    into `memory_bytes` (0: half of what is free now), the largest file counted for each. With one process, or one file, it runs here.
+    What `work` raises is raised here.
     """
+    if not processes and sum(map(_text_bytes, paths)) < _WORTH_BYTES:
+        processes = 1
     count = min(
         processes or usable_cores(),
         len(paths),

@@ -86,21 +86,23 @@ class MarkBuilder:
             )
         )
 
-    def add_names(self, events: Sequence[Event]) -> None:
+    def add_names(self, events: Sequence[RawEvent]) -> None:
         """Take metadata events in."""
         for event in events:
-            what = event.name.partition("_")[2]
-            if event.args is None or what not in ("name", "labels", "sort_index"):
-                continue
-            if event.name.startswith("thread_"):
+            whose, _, what = event.name.partition("_") if isinstance(event.name, str) else ("", "", "")
+            if whose == "thread":
                 track = self.thread_names.setdefault((key(event.pid), key(event.tid)), TrackName())
-            else:
+            elif whose == "process":
                 track = self.process_names.setdefault(key(event.pid), TrackName())
-            value = getattr(event.args, what)
-            if what == "sort_index":
-                track.sort_index = value if isinstance(value, int) else track.sort_index
-            elif isinstance(value, str):
-                setattr(track, what, value)
+            else:
+                continue
+            value = _members(event.args).get(what)
+            if what == "sort_index" and isinstance(value, int):
+                track.sort_index = value
+            elif what == "name" and isinstance(value, str):
+                track.name = value
+            elif what == "labels" and isinstance(value, str):
+                track.labels = value
 
     def finish(self, base_ns: int) -> Instants:
         """All marks that have a time."""
@@ -128,7 +130,7 @@ class CounterBuilder:
         for event, at_ns in zip(events, times.tolist(), strict=True):
             if at_ns == NONE:
                 continue
-            for label, value in _numbers(event.args).items():
+            for label, value in _members(event.args).items():
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
                     self._at.append(at_ns)
                     self._ids.append(self._series[str(event.name), label, key(event.pid)])
@@ -144,7 +146,7 @@ class CounterBuilder:
         )
 
 
-def _numbers(text: msgspec.Raw) -> dict[str, object]:
+def _members(text: msgspec.Raw) -> dict[str, object]:
     try:
         return msgspec.json.decode(mended(bytes(text)), type=dict[str, object])
     except JSON_ERRORS:

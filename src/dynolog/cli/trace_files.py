@@ -5,7 +5,8 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from dynolog.cli.exit_codes import USAGE, CommandError
 from dynolog.cli.printable import printable
@@ -14,6 +15,8 @@ from dynolog.cli.reply_text import print_json
 
 if TYPE_CHECKING:
     from dynolog.analysis.exporting import Exported
+
+T = TypeVar("T")
 
 _SUFFIXES = (".gz", ".json", ".pt.trace")
 
@@ -90,6 +93,26 @@ def progress_bar(paths: Sequence[str], *, passes: int = 1, quiet: bool = False) 
             )
 
         yield show
+
+
+def read_each(
+    work: Callable[[str, Callable[[int], None] | None], T], paths: Sequence[str], show: Callable[[str, int], None]
+) -> list[T]:
+    """The result of `work` for each file: one by one with progress within it, several large ones in processes of their own."""
+    from dynolog.analysis.many import map_files  # noqa: PLC0415 - only for commands on files
+
+    if len(paths) == 1:
+        return [work(paths[0], partial(show, paths[0]))]
+    results: list[T] = []
+    for path, result in map_files(partial(_alone, work), paths):
+        if os.path.exists(path):
+            show(path, os.path.getsize(path))
+        results.append(result)
+    return results
+
+
+def _alone(work: Callable[[str, Callable[[int], None] | None], T], path: str) -> T:
+    return work(path, None)
 
 
 def print_exported(exported: "Exported", *, as_json: bool) -> None:

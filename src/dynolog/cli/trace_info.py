@@ -2,14 +2,13 @@
 
 import argparse
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dynolog.cli.exit_codes import DONE
 from dynolog.cli.printable import printable
 from dynolog.cli.quantities import count, microseconds, size
 from dynolog.cli.reply_text import print_json
-from dynolog.cli.trace_files import needs_analysis, progress_bar
+from dynolog.cli.trace_files import needs_analysis, progress_bar, read_each
 from dynolog.rpc.client import Target
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class InfoOfTrace:
         from dynolog.analysis.trace_info import info  # noqa: PLC0415 - numpy
 
         with progress_bar(arguments.files, quiet=arguments.json) as show:
-            found = [info(path, partial(show, path)) for path in arguments.files]
+            found = read_each(info, arguments.files, show)
         if arguments.json:
             print_json({"files": found})
         else:

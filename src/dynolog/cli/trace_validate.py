@@ -1,13 +1,12 @@
 """dyno trace validate."""
 
 import argparse
-from functools import partial
 
 from dynolog.cli.exit_codes import DONE, FAILED
 from dynolog.cli.printable import printable
 from dynolog.cli.quantities import count
 from dynolog.cli.reply_text import print_json
-from dynolog.cli.trace_files import needs_analysis, progress_bar
+from dynolog.cli.trace_files import needs_analysis, progress_bar, read_each
 from dynolog.rpc.client import Target
 
 _SHOWN = 20
@@ -31,7 +30,7 @@ class TraceValidate:
         from dynolog.analysis.validating import validate  # noqa: PLC0415 - numpy
 
         with progress_bar(arguments.files, quiet=arguments.json) as show:
-            verdicts = [validate(path, partial(show, path)) for path in arguments.files]
+            verdicts = read_each(validate, arguments.files, show)
         if arguments.json:
             print_json({"files": verdicts})
         else:
