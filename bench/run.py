@@ -190,6 +190,32 @@ def perf_sample(rounds: int) -> list[Row]:
     return rows
 
 
+def gpu_sample(rounds: int) -> list[Row]:
+    """Our part of a round: CPU of the daemon and of the child, whose backend has nothing below it."""
+    small = tool("gpu_sample.py", "--devices", "8", "--rounds", str(rounds))
+    large = tool("gpu_sample.py", "--devices", "72", "--rounds", str(rounds))
+    pct = (small["daemon_ms"] + small["child_ms"]) / 10
+    large_ms = large["daemon_ms"] + large["child_ms"]
+    return [
+        Row(
+            "GPUs, beside the vendor's library: 8 devices × 20 fields at 1 s",
+            f"{pct:.3f} % of a core ({small['daemon_ms']:.2f} ms in the daemon, {small['child_ms']:.2f} ms in the child)",
+            f"{small['floor_ms'] / 10:.3f} % (the sample encoded and decoded)",
+            ratio(pct, small["floor_ms"] / 10),
+            "≤ 0.2 %",
+            pct <= 0.2,
+        ),
+        Row(
+            "the same: 72 devices, one round",
+            f"{large_ms:.2f} ms of CPU ({large['wall_ms']:.2f} ms until the records are made)",
+            f"{large['floor_ms']:.2f} ms (the sample encoded and decoded)",
+            ratio(large_ms, large["floor_ms"]),
+            "≤ 20 ms",
+            large_ms <= 20,
+        ),
+    ]
+
+
 def ipc(directory: Path, seconds: float) -> list[Row]:
     floor_directory = directory / "floor"
     floor_directory.mkdir(exist_ok=True)
@@ -511,6 +537,7 @@ def main() -> int:
         "idling": lambda: cost_of_idling(directory, seconds),
         "kernel_sample": lambda: kernel_sample(20 if arguments.quick else 100),
         "perf_sample": lambda: perf_sample(20 if arguments.quick else 100),
+        "gpu_sample": lambda: gpu_sample(50 if arguments.quick else 200),
         "ipc": lambda: ipc(directory, seconds),
         "rpc": lambda: rpc(directory),
         "many_trainers": lambda: many_trainers(directory),

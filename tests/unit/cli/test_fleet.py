@@ -17,6 +17,7 @@ from dynolog.fleet import manifest
 from dynolog.fleet.hostlist import parse_hosts
 from dynolog.fleet.targets import HostSet
 from dynolog.model.capture import CaptureState, TraceFile
+from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.model.trace_request import NotTraced, TraceOutcome
 from dynolog.model.trainer import TrainerInfo
 from fakes.framed_server import FramedServer, framed_server, original_daemon
@@ -135,6 +136,20 @@ def test_exporters_and_dcgm_work_on_many(three: Three, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.count("no exporter is on") == 2
     assert main(["dcgm-pause", "--hosts", three.ours]) == 0
     assert capsys.readouterr().out.splitlines()[0].split() == ["HOST", "DONE"]
+
+
+def test_gpus_of_many_hosts_are_one_table(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
+    """A host without GPUs to show says why."""
+    three.services[0].gpus.source = GpuStatus(
+        enabled=True, backend="nvml", notes=("GPUs are read with nvml",), expected=2, seen=1
+    )
+    three.services[0].gpus.listed = (GpuDevice(subject="0", labels={"device": "0"}, values={"gpu_power_draw": 300.0}),)
+    assert main(["gpus", "--hosts", three.ours]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["HOST", "GPU", "NAME"]
+    assert " 300 W " in lines[1]
+    assert lines[2].endswith(": 1 of 2 GPUs answer")
+    assert "The daemon does not monitor GPUs" in lines[3]
 
 
 @pytest.mark.parametrize(
