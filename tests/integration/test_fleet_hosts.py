@@ -188,6 +188,15 @@ def read(path: Path) -> dict[str, Any]:
     return manifest
 
 
+def lose_acknowledgement(path: Path, manifest: dict[str, Any], label: str) -> None:
+    for host in manifest["hosts"]:
+        if host["label"] == label:
+            host |= {"request_id": "", "outcome": "silent"}
+    for process in by_host(manifest)[label]:
+        process |= {"outcome": "asked", "capture_id": "", "path": ""}
+    path.write_text(json.dumps(manifest))
+
+
 def make_trouble(cluster: Cluster, path: Path, ended: threading.Event) -> None:
     """As soon as the manifest says that a process has its config, one host's daemon is killed, and another's disk fills up."""
     trouble: dict[str, Callable[[dict[str, Any]], None]] = {
@@ -213,7 +222,10 @@ def fill_disk(directory: Path) -> None:
 
 
 def test_ctrl_c_leaves_a_true_manifest_from_which_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
-    """The traces go on; --resume follows them to the files, and a second --resume finds all done and here."""
+    """The traces go on; --resume follows them to the files, and a second --resume finds all done and here.
+
+    Of one host the manifest is made to say that it never acknowledged, as when dyno is killed in that moment: its request is found.
+    """
     fetched = tmp_path / "fetched"
     path = fetched / "manifest.json"
     words = ("gputrace", "--hosts", cluster.hosts(0, 1), "--job-id", "7", "--warmup-s", "1", "--fetch", str(fetched))
@@ -224,6 +236,7 @@ def test_ctrl_c_leaves_a_true_manifest_from_which_it_goes_on(cluster: Cluster, t
     manifest = read(path)
     assert manifest["state"] == "interrupted"
     assert {process["outcome"] for process in manifest["processes"]} <= {"pending", "delivered", "recording", "written"}
+    lose_acknowledgement(path, manifest, cluster.net.address(1))
     for _ in range(2):
         resumed = cluster.dyno("gputrace", "--resume", str(path), "--fetch", str(fetched))
         assert resumed.returncode == 0, resumed.stdout + resumed.stderr
