@@ -13,8 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from dynolog.collectors.gpu import GpuCollector
 from dynolog.collectors.spec import Context, DeviceReport
@@ -30,6 +29,7 @@ from dynolog.sources.gpu_child import GpuChild
 from dynolog.sources.gpu_source import GpuSource
 from dynolog.sources.host_files import HostFiles
 
+HERE = Path(__file__).resolve().parent
 DEVICES = "DYNOLOG_BENCH_GPUS"
 FIELDS = 20
 # Rounds back to back would find everything in the caches, as a daemon never does.
