@@ -116,7 +116,7 @@ def test_an_xid_is_a_delta_of_one(machine: Machine) -> None:
 
 
 def test_a_lost_gpu_is_down_and_counted(machine: Machine) -> None:
-    machine.play("lost 3")
+    machine.play("absent 3")
     eventually(lambda: machine.next_record(3).get("gpu_up") == 0)
     assert machine.next_record(4)["gpu_up"] == 1
     host = json.loads(

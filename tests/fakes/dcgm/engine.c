@@ -129,7 +129,7 @@ const dcgm_field_meta_t *engine_field_by_tag(const char *tag) {
 int engine_is_profiling(int field) { return field >= 1001 && field < 1100; }
 
 int engine_is_listed(int gpu) {
-    return gpu >= 0 && gpu < script_gpus() && !script_has("absent", gpu) && !script_has("lost", gpu);
+    return gpu >= 0 && gpu < script_gpus() && !script_has("absent", gpu);
 }
 
 void engine_prof_paused(int paused) {
@@ -236,6 +236,10 @@ static void put_blank(dcgmFieldValue_v2 *out, int beyond) {
 }
 
 static void put(dcgmFieldValue_v2 *out, const char *text) {
+    if (*text == '!') {
+        out->status = atoi(text + 1);
+        text = strchr(text, ' ') ? strchr(text, ' ') + 1 : "0";
+    }
     for (int i = 0; blank_words[i].word; i++)
         if (!strcmp(text, blank_words[i].word)) {
             put_blank(out, blank_words[i].beyond);
@@ -290,11 +294,14 @@ void engine_value(const dcgmGroupEntityPair_t *entity, int field, dcgmFieldValue
     }
     int64_t at = watch->since + (now - watch->since) / watch->period * watch->period;
     out->ts = at - script_age(name, is_gpu, field);
-    if (is_gpu && script_has("lost", gpu)) {
-        out->status = DCGM_ST_GPU_IS_LOST;
-        put_blank(out, 0);
-        return;
-    }
+    const char *line;
+    int number, code;
+    for (int j = 0; is_gpu && (line = script_line("status", j)); j++)
+        if (sscanf(line, "%d %d", &number, &code) == 2 && number == gpu) {
+            out->status = code;
+            put_blank(out, 0);
+            return;
+        }
     int is_profiling = engine_is_profiling(field);
     if (is_profiling && (prof_is_paused || (is_gpu && script_has("stuck", gpu) && !prof_was_renewed))) {
         put_blank(out, 0);

@@ -181,8 +181,9 @@ API dcgmReturn_t dcgmEntitiesGetLatestValues(dcgmHandle_t handle, dcgmGroupEntit
     SESSION(handle);
     if (entity_count < 1 || entity_count > DCGM_GROUP_MAX_ENTITIES || field_count > DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP)
         return DCGM_ST_BADPARAM;
+    long filled = script_number("fills", DCGM_GROUP_MAX_ENTITIES * DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP);
     for (unsigned i = 0; i < entity_count; i++)
-        for (unsigned j = 0; j < field_count; j++)
+        for (unsigned j = 0; j < field_count && filled-- > 0; j++)
             engine_value(&entities[i], fields[j], values++);
     return DCGM_ST_OK;
 }

@@ -3,7 +3,8 @@
  *   now US                      the engine's clock (Unix time, µs); without it the real one
  *   start US                    when series begin
  *   gpus N                      GPUs 0 to N-1
- *   absent G | lost G           a GPU that is not listed; one that is not, and whose fields answer that it is lost
+ *   absent G                    a GPU that is not listed
+ *   status G CODE               one that is, and whose fields answer so
  *   value ENTITY FIELD VALUE    ENTITY: *, a GPU's number, gi:N, ci:N. The last line that fits wins
  *   series ENTITY FIELD US V..  a value for each so many µs since `start`; the last one stays
  *   age ENTITY FIELD US         how old the value is
@@ -18,10 +19,11 @@
  *   fail FUNCTION CODE TIMES    the next so many calls answer so (0: all); `serial N` begins counting anew
  *   refuse G                    a GPU that cannot be put into a group; unwatchable FIELD: watching a list with it fails
  *   hang FUNCTION SECONDS, crash FUNCTION
+ *   fills N                     a call fills only the first N of its values
  *   engine N | down             another number: the engine was restarted and all handles are void; down: it does not answer
  *   version TEXT, engineversion TEXT
  *
- * A VALUE is a number, a text, or blank, not_found, not_supported, not_permitted, blank32 (the 32-bit kind), nodata (by its status).
+ * A VALUE is a number, a text (each with `!CODE ` in front for one whose status is not OK), or blank, not_found, not_supported, not_permitted, blank32 (the 32-bit kind), nodata (by its status).
  */
 #ifndef FAKE_DCGM_SCRIPT_H
 #define FAKE_DCGM_SCRIPT_H

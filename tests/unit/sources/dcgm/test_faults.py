@@ -5,34 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynolog.model.errors import SourceUnavailable
-from dynolog.model.gpu import ProfilingState
 from fakes.collector_context import HostTree
 from fakes.dcgm.library import Rig, notices, of
-
-_PROFILING = ("sm_active_ratio", "graphics_engine_active_ratio", "pcie_tx_bytes", "nvlink_rx_bytes")
-
-
-def test_a_gpu_without_profiling_keeps_its_other_fields(rig: Rig) -> None:
-    """B01: the default fields on a GeForce beside a data centre card."""
-    rig.script.say("gpus 2", "prof 0 none")
-    sample = rig.backend().sample()
-    old, new = of(sample, 0), of(sample, 1)
-    assert old.values["gpu_power_draw"] == 412.5
-    assert not any(key in old.values for key in _PROFILING)
-    assert all(key in new.values for key in _PROFILING)
-    assert (old.values["dcgm_error"], sample.profiling) == (0, ProfilingState.ON)
-    assert notices(sample) == {
-        "dcgm_profiling_without": "GPU 0 has no profiling fields: profiling is not supported (-36)"
-    }
-
-
-def test_profiling_fields_that_a_gpu_lacks_are_dropped_one_by_one(rig: Rig) -> None:
-    """B01: a card without FP64 counters still gives the rest."""
-    rig.script.say("gpus 2", "prof 0 0:1001,1002,1003", "prof 0 1:1004,1005")
-    sample = rig.backend().sample()
-    assert "fp64_active" not in of(sample, 0).values
-    assert of(sample, 0).values["hbm_mem_bw_util"] == 0.55
-    assert of(sample, 1).values["fp64_active"] == 0.06
 
 
 @pytest.mark.parametrize("word", ["blank", "not_found", "not_permitted", "nodata", "blank32"])
@@ -72,148 +46,6 @@ def test_one_bad_card_costs_only_itself(rig: Rig) -> None:
     assert (sample.expected, sample.seen) == (3, 2)
     assert of(sample, 1).error == "no field of it has a value"
     assert not of(sample, 1).values
-
-
-def test_profiling_that_went_blank_is_paused_and_resumed_once(rig: Rig) -> None:
-    """B04: blank for three rounds on a GPU that had values, while its other fields are fine."""
-    backend = rig.backend()
-    assert "sm_active_ratio" in of(backend.sample(), 2).values
-    rig.script.say("stuck 2")
-    samples = [rig.next_sample(backend) for _ in range(3)]
-    assert all("sm_active_ratio" not in of(sample, 2).values for sample in samples)
-    assert of(samples[0], 2).values["gpu_power_draw"] == 412.5
-    assert of(samples[0], 2).values["dcgm_error"] == 1
-    assert len(rig.script.calls("dcgmProfPause")) == len(rig.script.calls("dcgmProfResume")) == 1
-    assert "GPU 2 went blank" in notices(samples[2])["dcgm_profiling_renewed"]
-    assert "sm_active_ratio" in of(rig.next_sample(backend), 2).values
-    for _ in range(10):
-        rig.next_sample(backend)
-    assert len(rig.script.calls("dcgmProfPause")) == 1
-
-
-def test_profiling_that_stays_blank_is_said_and_tried_again_seldom(rig: Rig) -> None:
-    """B04: with back-off, not in every round."""
-    backend = rig.backend()
-    backend.sample()
-    rig.script.say(*(f"value 2 {field} blank" for field in range(1001, 1013)))
-    samples = [rig.next_sample(backend) for _ in range(60)]
-    assert len(rig.script.calls("dcgmProfPause")) == 1
-    assert "stay blank" in notices(samples[-1])["dcgm_profiling_blank"]
-    for _ in range(10):
-        rig.next_sample(backend)
-    assert len(rig.script.calls("dcgmProfPause")) == 2
-    assert "sm_active_ratio" in of(samples[-1], 1).values
-
-
-def test_a_gpu_that_never_had_profiling_values_is_left_alone(rig: Rig) -> None:
-    """B04: there is nothing to bring back."""
-    rig.script.say("stuck 2")
-    backend = rig.backend()
-    for _ in range(5):
-        rig.next_sample(backend)
-    assert not rig.script.calls("dcgmProfPause")
-
-
-def test_zero_of_a_busy_gpu_is_suspect_and_not_given(rig: Rig) -> None:
-    """B05: GPU_UTIL 100 in two rounds and everything else 0; the healthy peer is not touched."""
-    rig.script.say("gpus 2", "value 0 203 100", *(f"value 0 {field} 0" for field in range(1001, 1013)))
-    backend = rig.backend()
-    backend.sample()
-    sample = rig.next_sample(backend)
-    assert of(sample, 0).values["gpu_suspect"] == 1
-    assert not any(key in of(sample, 0).values for key in _PROFILING)
-    assert of(sample, 1).values["gpu_suspect"] == 0
-    assert all(key in of(sample, 1).values for key in _PROFILING)
-
-
-def test_zero_of_an_idle_gpu_is_zero(rig: Rig) -> None:
-    """B05."""
-    rig.script.say("gpus 1", "value 0 203 0", *(f"value 0 {field} 0" for field in range(1001, 1013)))
-    backend = rig.backend()
-    backend.sample()
-    values = of(rig.next_sample(backend), 0).values
-    assert (values["sm_active_ratio"], values["gpu_suspect"]) == (0.0, 0)
-
-
-@pytest.mark.parametrize("code", [-34, -37, -48, -11])
-def test_profiling_that_somebody_else_holds_is_said_and_asked_for_again(rig: Rig, code: int) -> None:
-    """B07, B08: the other fields go on; back-off from a minute to ten; never a pause of the other's profiling."""
-    rig.script.say(f"lock {code}")
-    backend = rig.backend()
-    sample = backend.sample()
-    assert sample.profiling is ProfilingState.TAKEN
-    assert "dcgm-exporter" in sample.profiling_why
-    assert "dcgm-exporter" in notices(sample)["dcgm_profiling"]
-    assert of(sample, 0).values["gpu_power_draw"] == 412.5
-    assert of(sample, 0).values["dcgm_error"] == 0
-    watched = len(_profiling_watches(rig))
-    for _ in range(120):
-        rig.next_sample(backend)
-    assert len(_profiling_watches(rig)) - watched == 4, "after 60, 180, 420 and 900 s"
-    rig.script.take_back("lock")
-    for _ in range(60):
-        sample = rig.next_sample(backend)
-    assert sample.profiling is ProfilingState.ON
-    assert "sm_active_ratio" in of(sample, 0).values
-    assert not rig.script.calls("dcgmProfPause")
-
-
-def _profiling_watches(rig: Rig) -> list[str]:
-    watches = [call for call in rig.script.calls("dcgmWatchFields") if "profiling=0" not in call]
-    return watches + rig.script.calls("dcgmProfWatchFields")
-
-
-def test_fields_that_do_not_fit_together_are_left_out_and_named(rig: Rig) -> None:
-    """B07: of two groups with one major the one with more of the wanted fields is counted."""
-    rig.script.say("gpus 1", "onepass", "prof 0 0:1001,1002,1003", "prof 0 0:1004,1005", "prof 0 1:1009,1010")
-    sample = rig.backend().sample()
-    values = of(sample, 0).values
-    assert [key in values for key in ("sm_active_ratio", "tensorcore_active", "pcie_tx_bytes")] == [True, False, True]
-    assert notices(sample)["dcgm_profiling_passes"].startswith("fields 1004, 1005 cannot be counted")
-
-
-@pytest.mark.parametrize("together", [2, 1])
-def test_devices_that_are_not_alike_for_the_engine_are_profiled_apart(rig: Rig, together: int) -> None:
-    """B03: a mixed node, and a divided GPU beside its instances."""
-    rig.script.say("gpus 2", "gi 1 5 3", f"together {together}")
-    sample = rig.backend().sample()
-    assert (len(sample.readings), sample.profiling) == (3, ProfilingState.ON)
-    assert all("sm_active_ratio" in reading.values for reading in sample.readings)
-
-
-def test_a_person_can_pause_and_resume(rig: Rig) -> None:
-    """B07: paused, nothing of it is read and nothing is an error."""
-    backend = rig.backend()
-    backend.sample()
-    assert backend.pause_profiling()
-    sample = rig.next_sample(backend)
-    assert sample.profiling is ProfilingState.PAUSED
-    assert "sm_active_ratio" not in of(sample, 0).values
-    assert (of(sample, 0).values["dcgm_error"], of(sample, 0).values["gpu_power_draw"]) == (0, 412.5)
-    assert backend.resume_profiling()
-    assert "sm_active_ratio" in of(rig.next_sample(backend), 0).values
-    assert rig.script.calls("dcgmProfPause") == rig.script.calls("dcgmProfResume") == [""]
-
-
-def test_a_pause_outlives_devices_and_engines_that_come_and_go(rig: Rig) -> None:
-    backend = rig.backend(address="localhost")
-    backend.sample()
-    backend.pause_profiling()
-    rig.script.say("absent 7")
-    assert rig.next_sample(backend).profiling is ProfilingState.PAUSED
-    rig.script.say("engine 2")
-    assert rig.next_sample(backend).profiling is ProfilingState.PAUSED
-    assert backend.resume_profiling()
-    rig.next_sample(backend)
-    assert "sm_active_ratio" in of(rig.next_sample(backend), 0).values
-
-
-def test_without_profiling_fields_there_is_nothing_to_pause(rig: Rig) -> None:
-    """B08: profiling hardware is not touched unless it is asked for."""
-    backend = rig.backend("203")
-    assert backend.sample().profiling is ProfilingState.OFF
-    assert not backend.pause_profiling()
-    assert not backend.resume_profiling()
 
 
 def test_a_restarted_host_engine_is_joined_again_with_all_watches(rig: Rig) -> None:
@@ -283,30 +115,62 @@ def test_values_older_than_two_intervals_are_dropped(rig: Rig) -> None:
     assert of(sample, 1).values["dcgm_error"] == 1
 
 
+def test_a_value_whose_status_is_not_ok_is_none(rig: Rig) -> None:
+    """B02: whatever number stands in it."""
+    rig.script.say("gpus 1", "value 0 155 !-15 400", "value 0 100 !-6 1000")
+    sample = rig.backend().sample()
+    assert not {"gpu_power_draw", "gpu_frequency_mhz"} & set(of(sample, 0).values)
+    assert sample.blank_values == 1
+    assert "100 gpu_frequency_mhz" in notices(sample)["dcgm_unsupported_0"]
+
+
+def test_what_a_call_does_not_fill_is_not_taken_from_the_call_before(rig: Rig) -> None:
+    """B09."""
+    backend = rig.backend()
+    for _ in range(2):  # the first reads slow fields too, with other values in the same places
+        backend.sample()
+    rig.script.say("fills 10")
+    sample = backend.sample()
+    assert of(sample, 0).values["gpu_power_draw"] == 412.5
+    assert "sm_active_ratio" not in of(sample, 0).values
+    assert sample.seen == 8
+    assert "gpu_power_draw" not in of(sample, 1).values
+
+
 def test_a_lost_gpu_is_down_and_missed_and_its_peers_go_on(rig: Rig) -> None:
     backend = rig.backend()
     backend.sample()
-    rig.script.say("lost 3")
+    rig.script.say("absent 3")
     sample = rig.next_sample(backend)
     lost = of(sample, 3)
     assert (lost.is_up, lost.uuid, lost.values) == (False, "GPU-00000003-0000-0000-0000-000000000000", {})
     assert "no longer lists it" in lost.error
     assert (sample.expected, sample.seen) == (8, 7)
     assert sum(reading.is_up for reading in sample.readings) == 7
-    rig.script.take_back("lost")
+    rig.script.take_back("absent")
     sample = rig.next_sample(backend)
     assert of(sample, 3).is_up
     assert (sample.expected, sample.seen) == (8, 8)
     assert "sm_active_ratio" in of(sample, 3).values
 
 
-@pytest.mark.parametrize("code", [-18, -19])
-def test_a_gpu_whose_calls_say_that_it_is_lost_is_down(rig: Rig, code: int) -> None:
-    """While it is still in the list: a group does not take it."""
+@pytest.mark.parametrize(
+    ("code", "words"), [(-18, "the GPU is lost (-18)"), (-19, "the GPU must be reset (-19)")], ids=["lost", "reset"]
+)
+def test_a_gpu_whose_fields_say_that_it_is_lost_is_down(rig: Rig, code: int, words: str) -> None:
+    """While it is still in the list."""
+    backend = rig.backend()
+    backend.sample()
+    rig.script.say(f"status 2 {code}")
+    sample = rig.next_sample(backend)
+    assert (of(sample, 2).is_up, of(sample, 2).error, of(sample, 2).values) == (False, words, {})
+    assert (sample.seen, sample.expected, of(sample, 1).is_up) == (7, 8, True)
+
+
+def test_a_gpu_that_a_group_does_not_take_is_down(rig: Rig) -> None:
     rig.script.say("refuse 2")
     sample = rig.backend().sample()
-    assert not of(sample, 2).is_up
-    assert of(sample, 2).error == "the GPU is lost (-18)"
+    assert (of(sample, 2).is_up, of(sample, 2).error) == (False, "the GPU is lost (-18)")
     assert (sample.seen, of(sample, 1).is_up) == (7, True)
 
 
@@ -382,43 +246,6 @@ def test_a_field_that_the_engine_refuses_costs_only_itself(rig: Rig) -> None:
     assert reading.counters["ecc_uncorrected_errors"] == 1
     assert notices(sample)["dcgm_refused"].endswith("does not watch field 155, 310")
     assert reading.values["dcgm_error"] == 0
-
-
-def test_each_xid_counts_once_and_keeps_its_time(rig: Rig) -> None:
-    """B16: two equal codes in one interval, another later, then a healthy GPU; what was before the start is history."""
-    start_us = rig.script.now_us
-    rig.script.say(f"xid 0 {start_us - 1} 79")
-    backend = rig.backend()
-    assert not [key for key in of(backend.sample(), 0).counters if key.startswith("xid")]
-    rig.script.say(
-        f"xid 0 {start_us + 2_000_000} 31", f"xid 0 {start_us + 3_000_000} 31", f"xid 1 {start_us + 3_000_000} 94"
-    )
-    sample = rig.next_sample(backend)
-    assert of(sample, 0).counters["xid_errors.31"] == 2
-    assert of(sample, 0).values["xid_last_seen_timestamp.31"] == start_us / 1e6 + 3
-    assert of(sample, 1).counters["xid_errors.94"] == 1
-    rig.script.say(f"xid 0 {start_us + 12_000_000} 31")
-    for _ in range(5):
-        sample = rig.next_sample(backend)
-    assert of(sample, 0).counters["xid_errors.31"] == 3
-    assert of(sample, 0).values["xid_last_seen_timestamp.31"] == start_us / 1e6 + 12
-    assert "xid_errors.79" not in of(sample, 0).counters
-
-
-def test_counts_of_errors_outlive_a_restart_of_the_engine(rig: Rig) -> None:
-    """B09, B16: what happened before stays counted, what the new engine tells comes on top, once."""
-    backend = rig.backend("203", address="localhost")
-    rig.script.say(f"xid 0 {rig.script.now_us + 1_000_000} 31")
-    assert of(rig.next_sample(backend), 0).counters["xid_errors.31"] == 1
-    rig.script.say("engine 2", f"xid 0 {rig.script.now_us + 1_000_000} 31")
-    assert of(rig.next_sample(backend), 0).counters["xid_errors.31"] == 2
-
-
-def test_a_slot_that_says_zero_is_no_error(rig: Rig) -> None:
-    """B13: some versions store 0 for 'none so far'."""
-    backend = rig.backend("203")
-    rig.script.say(f"xid 0 {rig.script.now_us + 1_000_000} 0")
-    assert not [key for key in of(rig.next_sample(backend), 0).counters if key.startswith("xid")]
 
 
 def test_nothing_is_left_in_the_engine_however_often_devices_change(rig: Rig) -> None:
