@@ -105,22 +105,6 @@ def details_of(facts: ProcessFacts) -> TrainerDetails:
     )
 
 
-class CpuUse(msgspec.Struct, frozen=True):
-    """CPU time of a process at the first look at it and at the last: monotonic ns and 1/SC_CLK_TCK s."""
-
-    first_ns: int
-    first_ticks: int
-    last_ns: int
-    last_ticks: int
-
-    @property
-    def is_work(self) -> bool:
-        """Whether it used more in between than one that only starts others."""
-        used_s = (self.last_ticks - self.first_ticks) / _TICKS_PER_S
-        passed_s = (self.last_ns - self.first_ns) / _NS_PER_S
-        return used_s > _MOST_CPU_OF_A_LAUNCHER_S and used_s > _LEAST_SHARE_OF_A_WORKER * passed_s
-
-
 def _number(environment: Mapping[str, str], *keys: str) -> int | None:
     for key in keys:
         value = environment.get(key, "")
@@ -133,15 +117,16 @@ class Trainer:
     """One registered process. Lives on the socket thread; `details` arrive later, from the inspector.
 
     `host_pid` 0 means unverified: its identity is its address, the pid it claims, and its uid. `claimed_pids` are what it
-    says: itself, and for unverified ones also its ancestors. `watched`: its death is seen at once through a pidfd. Times are of
-    the monotonic clock.
+    says: itself, and for unverified ones also its ancestors. `watched`: its death is seen at once through a pidfd. `computes`: it
+    was seen to use the CPU as no launcher does. Times are of the monotonic clock.
     """
 
     __slots__ = (
         "capture",
         "claimed_pids",
-        "cpu",
+        "computes",
         "details",
+        "first_cpu_ticks",
         "first_seen_ns",
         "gid",
         "gpu_and_job",
@@ -175,7 +160,8 @@ class Trainer:
         self.watched = False
         self.inspected = False
         self.details: TrainerDetails | None = None
-        self.cpu: CpuUse | None = None
+        self.first_cpu_ticks: int | None = None
+        self.computes = False
         self.capture: Capture | None = None
 
     @property
@@ -206,15 +192,13 @@ class Trainer:
         """The capture that is pending, delivered or recording."""
         return self.capture if self.capture is not None and not self.capture.state.is_final else None
 
-    @property
-    def computes(self) -> bool:
-        """Whether it was seen to use the CPU as no launcher does."""
-        return self.cpu is not None and self.cpu.is_work
-
     def note_cpu(self, ticks: int, now_ns: int) -> None:
-        """Its CPU time so far, at a look."""
-        first = self.cpu or CpuUse(now_ns, ticks, now_ns, ticks)
-        self.cpu = CpuUse(first.first_ns, first.first_ticks, now_ns, ticks)
+        """Its CPU time so far, at a look: whether it used more, since the first one, than a process that only starts others."""
+        if self.first_cpu_ticks is None:
+            self.first_cpu_ticks = ticks
+        used_s = (ticks - self.first_cpu_ticks) / _TICKS_PER_S
+        passed_s = (now_ns - self.first_seen_ns) / _NS_PER_S
+        self.computes = used_s > _MOST_CPU_OF_A_LAUNCHER_S and used_s > _LEAST_SHARE_OF_A_WORKER * passed_s
 
     def note_poll(self, sender: object, now_ns: int) -> None:
         """Count a poll. The interval is that of one socket: a process with two of them polls twice as often."""
