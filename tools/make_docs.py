@@ -35,8 +35,8 @@ def render_metrics() -> str:
         "interval between two records. A value that cannot be known (first reading, reset, device gone) is missing, never 0.",
         "Percentages are 0-100. Units are UCUM.",
         "",
-        "The last column is the name in Prometheus with `--prometheus_names=standard`, in base units, with a label for the device,",
-        "CPU or node (docs/recipes/prometheus.md). With the default, `--prometheus_names=dynolog`, it is the key, with the device as a label.",
+        "The last column is the name in Prometheus with `--prometheus_names=standard`, in base units, with a label for the device, CPU",
+        "or node (docs/recipes/prometheus.md). With the default, `--prometheus_names=dynolog`, it is the key, with the device as a label.",
     ]
     for spec in COLLECTORS:
         flags = f"`--[no]{spec.enable_flag}`, `--{spec.interval_flag}`"
