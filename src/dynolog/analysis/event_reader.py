@@ -12,6 +12,8 @@ from dynolog.profiling.trace_recovery import JSON_ERRORS, Recovery, mended
 
 # Counters and names of tracks: what they say stands in arguments with names of their own.
 _DESCRIBED = frozenset({"C", "M"})
+# What becomes of it, ten times as large, should still be in the cache when it is made into columns.
+MOST_BATCH_BYTES = 512 << 10
 _ARGUMENTS = msgspec.json.Decoder(Arguments)
 
 
@@ -40,6 +42,7 @@ class EventReader(TraceReader[Event]):
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         super().__init__(blocks, Event)
+        self._batch_bytes = min(self._batch_bytes, MOST_BATCH_BYTES)
         self._raw: msgspec.json.Decoder[list[RawEvent]] = msgspec.json.Decoder(list[RawEvent])
         self.described: list[RawEvent] = []
 

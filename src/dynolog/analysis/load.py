@@ -1,5 +1,7 @@
 """Loading a trace file into columns, in one pass and bounded memory."""
 
+import itertools
+import operator
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -11,17 +13,18 @@ from dynolog.analysis.base_time import find_base_ns
 from dynolog.analysis.column_builder import FIELDS, Keys, RowBuilder
 from dynolog.analysis.columns import TraceColumns
 from dynolog.analysis.event_fields import Event, RawEvent
-from dynolog.analysis.event_reader import CutText, EventReader
+from dynolog.analysis.event_reader import MOST_BATCH_BYTES, CutText, EventReader
 from dynolog.analysis.load_options import LoadOptions
 from dynolog.analysis.mark_builder import CounterBuilder, FlowBuilder, MarkBuilder, key
 from dynolog.analysis.pairs import Pairs
 from dynolog.analysis.problems import problems
 from dynolog.analysis.read_report import UNPAIRED, ReadReport
 from dynolog.analysis.trace_head import trace_head
-from dynolog.profiling.trace_bytes import BLOCK_BYTES, NotATrace, TraceText, TraceUnreadable
+from dynolog.profiling.trace_bytes import NotATrace, TraceText, TraceUnreadable
 
 __all__ = ["LoadOptions", "load"]
 
+BLOCK_BYTES = MOST_BATCH_BYTES
 Progress = Callable[[int], None]
 _FLOWS = frozenset("stf")
 _MARKS = frozenset("iIRn")
@@ -108,11 +111,13 @@ class _Loading:
             self._marks.add_names([event for event in described if event.ph == "M"])
             if self._options.counters:
                 self._counters.add([event for event in described if event.ph == "C"])
-        complete = [event for event in events if event.ph == "X"]
-        others = [event for event in events if event.ph != "X"]
-        for phase in {event.ph for event in others}:
+        phases = [event.ph for event in events]
+        is_complete = [phase == "X" for phase in phases]
+        complete = list(itertools.compress(events, is_complete))
+        others = list(itertools.compress(events, map(operator.not_, is_complete)))
+        for phase in set(phases).difference("X"):
             self._add_phase(phase, [event for event in others if event.ph == phase])
-        if any(event.ph in _PAIRED for event in others):
+        if not _PAIRED.isdisjoint(phases):
             self._rows.add(self._pairs.add([event for event in others if event.ph in _PAIRED]), self._window)
         if complete:
             self._add_phase("X", complete)

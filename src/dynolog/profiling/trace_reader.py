@@ -50,6 +50,7 @@ class TraceReader(Generic[E]):
         self._blocks = self._counted(blocks)
         self._read_bytes = 0
         self._event_type = event_type
+        self._batch_bytes = BATCH_BYTES
         self._batch: msgspec.json.Decoder[list[E]] = msgspec.json.Decoder(list[event_type])  # type: ignore[valid-type]
         self.metadata: dict[str, object] = {}
         self.events = 0
@@ -67,7 +68,7 @@ class TraceReader(Generic[E]):
         recovery = self._recovery()
         for block in self._blocks:
             text += block
-            if len(text) < BATCH_BYTES:
+            if len(text) < self._batch_bytes:
                 continue
             events, text, tail = self._parse(text, recovery, final=False)
             self.events += len(events)
@@ -177,7 +178,7 @@ class TraceReader(Generic[E]):
 
 def _last_separator(text: bytes) -> tuple[int, int] | None:
     """Where the last event that surely ended ends, and where the next begins."""
-    for window in (1 << 14, 1 << 18, len(text)):
+    for window in (1 << 11, 1 << 14, 1 << 18, len(text)):
         last = None
         for last in SEPARATOR.finditer(text, max(0, len(text) - window)):  # noqa: B007 - only the last one is wanted
             pass
