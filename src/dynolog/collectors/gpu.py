@@ -33,7 +33,6 @@ INTERVAL = Flag(
     maximum=86400.0,
     help="seconds between readings of the GPUs; 0: as often as reports are made",
     section="gpu",
-    live=True,
 )
 BACKEND = Flag(
     name="gpu_backend",

@@ -5,8 +5,6 @@ When a part is built, its flags move to where it is registered.
 
 from dynolog.model.flag import Flag, FlagValue
 
-_TLS = "TLS for RPC is not in this version yet"
-
 
 def _flag(name: str, default: FlagValue, what: str, why: str, section: str) -> Flag:
     return Flag(
@@ -14,6 +12,4 @@ def _flag(name: str, default: FlagValue, what: str, why: str, section: str) -> F
     )
 
 
-NOT_BUILT_FLAGS = (
-    _flag("certs_dir", "", "certificates of the RPC server", _TLS, "rpc"),
-)
+NOT_BUILT_FLAGS: tuple[Flag, ...] = ()

@@ -30,8 +30,8 @@ class Status:
 
     def health(self) -> int:
         """1; with GPU monitoring on, 0 while the GPU source fails."""
-        gpu = next((one for one in self._daemon.pipeline.statuses() if one.name == "gpu"), None)
-        return _FAILING if gpu is not None and gpu.state in _BAD else _HEALTHY
+        daemon = self._daemon
+        return _FAILING if daemon.gpus.is_enabled and daemon.pipeline.state_of("gpu") in _BAD else _HEALTHY
 
     def describe(self) -> DaemonStatus:
         """Everything `dyno status --verbose` shows."""

@@ -89,6 +89,11 @@ class CollectorRun:
         return self.configured_interval_ns * self.stretch
 
     @property
+    def state(self) -> CollectorState:
+        """How it fares."""
+        return CollectorState.STALLED if self.is_stalled else self._state
+
+    @property
     def cost_pct(self) -> float:
         """Percent of one core that it uses at its present interval."""
         return 100 * self.cost_ns / self.interval_ns
@@ -204,7 +209,7 @@ class CollectorRun:
         """State and counters for people."""
         return CollectorStatus(
             name=self.name,
-            state=CollectorState.STALLED if self.is_stalled else self._state,
+            state=self.state,
             interval_s=self.interval_ns / 1e9,
             configured_interval_s=self.configured_interval_ns / 1e9,
             last_ms=self._last_took_ns / 1e6,

@@ -115,6 +115,11 @@ class Pipeline:
         with self._lock:
             return tuple(run.status() for run in self._runs if run.enabled)
 
+    def state_of(self, name: str) -> CollectorState | None:
+        """The state of one collector; None when it is off."""
+        with self._lock:
+            return next((run.state for run in self._runs if run.name == name and run.enabled), None)
+
     def missing(self) -> tuple[str, ...]:
         """One sentence for each collector that cannot work here: what, why, and the remedy."""
         return tuple(

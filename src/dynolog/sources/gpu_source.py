@@ -54,6 +54,7 @@ class GpuSource:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._access: GpuAccess | None = None
+        self._ending: tuple[threading.Thread, GpuAccess] | None = None
         self._is_asked = False
         self._latest: Sampled | None = None
         self._given: Sampled | None = None
@@ -113,17 +114,19 @@ class GpuSource:
         )
 
     def close(self, timeout_s: float = 0.0) -> None:
-        """End thread and child; waits so long for them."""
+        """End thread and child; waits so long for them, also when they were closed before."""
         with self._changed:
-            thread, self._thread = self._thread, None
-            access, self._access = self._access, None
+            if self._thread is not None and self._access is not None:
+                self._ending = self._thread, self._access
+            self._thread = self._access = None
             self._is_asked, self._latest, self._error, self._paused_until_ns = False, None, None, 0
             wishes, self._wishes = self._wishes, []
             self._changed.notify_all()
         self.on_sample(None)
         for wish in wishes:
             wish.answer(False)
-        if thread is not None and access is not None and timeout_s:
+        if self._ending is not None and timeout_s:
+            thread, access = self._ending
             thread.join(timeout_s)
             if thread.is_alive():
                 access.kill()

@@ -3,17 +3,23 @@
 import threading
 from collections.abc import Mapping
 
+import pytest
+
 from dynolog.attribution.labelling import DeviceAttribution, DeviceUse
 from dynolog.collectors.spec import Collector, CollectorSpec, Context, DeviceReport, DeviceValues, Values
 from dynolog.model.clock import SystemClock
+from dynolog.model.errors import SourceUnavailable
 from dynolog.model.flag import Settings
 from dynolog.model.gpu import GpuProcess, GpuReading
 from dynolog.model.gpu_view import GpuUse
 from dynolog.model.record import Record
+from dynolog.model.status import CollectorState
+from dynolog.pipeline.collector_run import CollectorRun
 from dynolog.pipeline.config import PipelineConfig
 from dynolog.pipeline.device_records import DeviceBoard
 from dynolog.pipeline.rounds import Pipeline
 from dynolog.sources.host_files import HostFiles
+from fakes.gpu_children import StillClock
 
 ADA = DeviceUse(labels={"job_id": "7", "username": "ada"}, values={"gpu_memory_used_bytes": 5}, pids=(11, 12))
 BOB = DeviceUse(labels={"job_id": "8"}, values={"gpu_memory_used_bytes": 6}, pids=(13,))
@@ -138,3 +144,35 @@ def test_the_pipeline_delivers_devices_beside_its_own_record_and_closes_the_coll
     assert first.wall_ns == second.wall_ns == own.wall_ns
     assert own.values == {"gpus_seen": 2}
     assert first.intervals_ns.keys() == {"gpu"}
+
+
+@pytest.mark.parametrize(("retries_itself", "waits_s"), [(True, [1, 1, 1, 1]), (False, [1, 2, 4, 8])])
+def test_a_source_that_retries_by_itself_is_read_at_every_interval(retries_itself: bool, waits_s: list[int]) -> None:
+    """Its own delays would be added to the pipeline's."""
+
+    class Gone:
+        def read(self) -> int:
+            raise SourceUnavailable("gpu", "no driver")
+
+        def compute(self, _before: int, _after: int, _elapsed_s: float) -> Values:
+            return {}
+
+    spec = CollectorSpec(
+        name="gpu", summary="", needs="", factory=lambda _context: Gone(), metrics=(), retries_itself=retries_itself
+    )
+    clock = StillClock()
+    run = CollectorRun(
+        spec, lambda _spec, notices: Context(host=HostFiles("/"), settings=Settings(()), notices=notices), clock
+    )
+    run.configured_interval_ns = 1_000_000_000
+    run.switch(True)
+    waits = []
+    for _ in waits_s:
+        run.begin(clock.now_ns)
+        run.finish(run.attempt())
+        due_ns = run.due_ns(clock.now_ns, 0, 0)
+        assert due_ns is not None
+        waits.append(round((due_ns - clock.now_ns) / 1e9))
+        clock.now_ns = due_ns
+    assert waits == waits_s
+    assert run.state is CollectorState.UNAVAILABLE
