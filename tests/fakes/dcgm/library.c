@@ -176,11 +176,30 @@ API dcgmReturn_t dcgmUpdateAllFields(dcgmHandle_t handle, int wait) {
     return DCGM_ST_OK;
 }
 
+/* What engines before 3.1 can put into one answer; beside each value stand 24 bytes. */
+#define MOST_ANSWER 16384
+
+static int answer_size(unsigned int entity_count, const unsigned short *fields, unsigned int field_count) {
+    int size = 0;
+    for (unsigned j = 0; j < field_count; j++) {
+        const dcgm_field_meta_t *meta = engine_field(fields[j]);
+        size += 24 + (meta && meta->fieldType == 's' ? DCGM_MAX_STR_LENGTH : 8);
+    }
+    return size * (int)entity_count;
+}
+
 API dcgmReturn_t dcgmEntitiesGetLatestValues(dcgmHandle_t handle, dcgmGroupEntityPair_t *entities, unsigned int entity_count,
     unsigned short *fields, unsigned int field_count, unsigned int flags, dcgmFieldValue_v2 *values) {
     SESSION(handle);
     if (entity_count < 1 || entity_count > DCGM_GROUP_MAX_ENTITIES || field_count > DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP)
         return DCGM_ST_BADPARAM;
+    if (DCGM_MAJOR < 4 && answer_size(entity_count, fields, field_count) > MOST_ANSWER) {
+        script_log("too_much %u %u", entity_count, field_count);
+        return DCGM_ST_GENERIC_ERROR;
+    }
+    for (unsigned j = 0; j < field_count; j++)
+        if (script_has("odd", fields[j]))
+            return DCGM_ST_GENERIC_ERROR;
     long filled = script_number("fills", DCGM_GROUP_MAX_ENTITIES * DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP);
     for (unsigned i = 0; i < entity_count; i++)
         for (unsigned j = 0; j < field_count && filled-- > 0; j++)

@@ -19,6 +19,7 @@
  *   fail FUNCTION CODE TIMES    the next so many calls answer so (0: all); `serial N` begins counting anew
  *   refuse G                    a GPU that cannot be put into a group; unwatchable FIELD: watching a list with it fails
  *   hang FUNCTION SECONDS, crash FUNCTION
+ *   odd FIELD                   reading a list with it fails
  *   fills N                     a call fills only the first N of its values
  *   engine N | down             another number: the engine was restarted and all handles are void; down: it does not answer
  *   version TEXT, engineversion TEXT

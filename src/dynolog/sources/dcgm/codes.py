@@ -2,6 +2,7 @@
 
 OK = 0
 BAD_PARAMETER = -1
+GENERIC_ERROR = -3
 NOT_SUPPORTED = -6
 UNINITIALIZED = -10
 VERSION_MISMATCH = -12
@@ -13,6 +14,7 @@ RESET_REQUIRED = -19
 CONNECTION_NOT_VALID = -21
 GROUP_INCOMPATIBLE = -23
 LIBRARY_NOT_FOUND = -25
+INSUFFICIENT_SIZE = -31
 MODULE_NOT_LOADED = -33
 IN_USE = -34
 PROFILING_NOT_SUPPORTED = -36
@@ -21,7 +23,7 @@ PROFILING_MULTI_PASS = -38
 
 _WORDS = {
     BAD_PARAMETER: "bad parameter",
-    -3: "unspecified error",
+    GENERIC_ERROR: "unspecified error",
     -4: "out of memory",
     -5: "not configured",
     NOT_SUPPORTED: "not supported",
@@ -45,6 +47,7 @@ _WORDS = {
     -24: "a limit is reached",
     LIBRARY_NOT_FOUND: "a library was not found",
     -29: "the host engine does not run as root",
+    INSUFFICIENT_SIZE: "not enough room",
     -32: "field not supported by this call",
     MODULE_NOT_LOADED: "a module of DCGM is not loaded",
     IN_USE: "in use",

@@ -16,7 +16,8 @@ _UNFIT = re.compile(r"[^a-zA-Z0-9_]+")
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """Fields to watch, each once. `fast` and `profiling` come at the interval, `slow` more seldom; `asked` are those that a person named.
 
-    `by_id` says what each becomes. `declared` describes those that the catalogue does not have. `notices` say what could not be had.
+    `by_id` says what each becomes, `texts` which are texts. `declared` describes those that the catalogue does not have. `notices` say
+    what could not be had.
     """
 
     fast: tuple[int, ...]
@@ -24,6 +25,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     profiling: tuple[int, ...]
     asked: frozenset[int]
     by_id: dict[int, Field]
+    texts: frozenset[int]
     declared: tuple[Metric, ...]
     notices: tuple[tuple[str, str], ...]
 
@@ -43,7 +45,8 @@ def choose(library: DcgmLibrary, names: tuple[str, ...]) -> Choice:
             notices.append((f"dcgm_field_{name.strip()}", sentence))
         elif meta.fieldId not in asked:
             asked[meta.fieldId] = fields.KNOWN.get(meta.fieldId) or _described(meta, declared)
-    beside = [number for number in (*fields.FAST, *fields.SLOW) if library.field_meta(str(number)) is not None]
+    metas = {number: library.field_meta(str(number)) for number in (*fields.FAST, *fields.SLOW, *asked)}
+    beside = [number for number in (*fields.FAST, *fields.SLOW) if metas[number] is not None]
     profiling = tuple(number for number in asked if fields.is_profiling(number))
     # What a person asks for comes at the interval, unless it never changes.
     fast = [number for number, field in asked.items() if field.role is not Role.PROPERTY and number not in profiling]
@@ -56,6 +59,7 @@ def choose(library: DcgmLibrary, names: tuple[str, ...]) -> Choice:
         profiling=profiling,
         asked=frozenset(asked) - {fields.XID},
         by_id=by_id,
+        texts=frozenset(number for number, meta in metas.items() if meta and meta.fieldType[0] == structs.TYPE_STRING),
         declared=tuple(declared),
         notices=tuple(notices),
     )

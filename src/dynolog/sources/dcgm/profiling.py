@@ -16,7 +16,7 @@ from dynolog.sources.dcgm.codes import DcgmError
 from dynolog.sources.dcgm.connection import Connection
 from dynolog.sources.dcgm.devices import Instance
 from dynolog.sources.dcgm.reader import Entity
-from dynolog.sources.dcgm.watching import EntityGroup, Watch, keep_s
+from dynolog.sources.dcgm.watching import EntityGroup, Watch, in_groups, keep_s
 
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 60.0, 600.0
 HOLDERS = "dcgm-exporter or another DCGM, Nsight, or a profiler in a job may hold it"
@@ -197,22 +197,26 @@ class Profiling:
                 self._refused([gpu], error)
 
     def _start(self, groups: tuple[MetricGroup, ...], wanted: list[int], entities: list[Entity]) -> tuple[int, ...]:
-        """The fields that are counted now: all, or those that can be at once. Raises DcgmError."""
-        watch = ProfilingWatch(self._connection, entities, self._period_s)
+        """The fields that are counted now: all, or those that can be at once. Raises DcgmError; then none of these is watched."""
+        began: list[ProfilingWatch] = []
         try:
-            try:
-                watch.start(wanted)
-            except DcgmError as error:
-                if error.code != codes.PROFILING_MULTI_PASS:
-                    raise
-                at_once = one_pass(groups, wanted)
-                self.left_out = tuple(number for number in wanted if number not in at_once)
-                wanted = at_once
-                watch.start(wanted)
+            for some in in_groups(entities):
+                watch = ProfilingWatch(self._connection, some, self._period_s)
+                began.append(watch)
+                try:
+                    watch.start(wanted)
+                except DcgmError as error:
+                    if error.code != codes.PROFILING_MULTI_PASS:
+                        raise
+                    at_once = one_pass(groups, wanted)
+                    self.left_out = tuple(number for number in wanted if number not in at_once)
+                    wanted = at_once
+                    watch.start(wanted)
         except DcgmError:
-            watch.close()
+            for watch in began:
+                watch.close()
             raise
-        self._watches.append(watch)
+        self._watches += began
         return tuple(wanted)
 
     def _refused(self, gpus: Iterable[int], error: DcgmError) -> None:

@@ -22,8 +22,10 @@ _HEAD = struct.Struct("<IIIHHiIqq4088x")
 _DOUBLE = struct.Struct("<d")
 _FIELD_OFFSET, _VALUE_OFFSET = 12, 32
 _STRIDE = _HEAD.size
-# 16 entities and 128 fields make 8 MB, of which only pages that are used cost memory; engines take 64 entities.
-_ENTITIES_A_CALL = 16
+# Engines before 3.1 pack an answer into 16 kB and cut off what does not fit, which makes the whole call fail: 24 bytes beside each value.
+_ANSWER_BYTES = 16384
+_NUMBER_BYTES, _TEXT_BYTES = 32, 24 + structs.MAX_STRING
+_TOO_MUCH = (codes.GENERIC_ERROR, codes.INSUFFICIENT_SIZE)
 _LOST = (codes.GPU_IS_LOST, codes.RESET_REQUIRED)
 _UNSUPPORTED = codes.FIELD_REFUSED | codes.NO_PROFILING
 
@@ -52,9 +54,9 @@ class Gathered:
 
 
 class Reader:
-    """Reads with one connection. `by_id` says what each field becomes."""
+    """Reads with one connection. `by_id` says what each field becomes, `texts` which of them are texts."""
 
-    def __init__(self, connection: Connection, by_id: Mapping[int, Field]) -> None:
+    def __init__(self, connection: Connection, by_id: Mapping[int, Field], texts: frozenset[int]) -> None:
         self._library = connection.library
         self._handle = connection.handle
         keys = [field.key for field in by_id.values()]
@@ -62,6 +64,7 @@ class Reader:
         self._plan = {
             number: (field.role, field.key, field.factor, field.key in shared) for number, field in by_id.items()
         }
+        self._texts = texts
         self._buffer = bytearray(_STRIDE)
         self._reasons: dict[int, dict[str, int]] = {}
         self.driver_version = ""
@@ -75,10 +78,12 @@ class Reader:
         """
         for entity in entities:
             found.setdefault(entity, Gathered())
-        for first in range(0, len(entities) if field_ids else 0, _ENTITIES_A_CALL):
-            some = entities[first : first + _ENTITIES_A_CALL]
-            for start in range(0, len(field_ids), structs.MAX_FIELDS_OF_A_GROUP):
-                self._read_some(some, field_ids[start : start + structs.MAX_FIELDS_OF_A_GROUP], oldest_us, found)
+        for start in range(0, len(field_ids), structs.MAX_FIELDS_OF_A_GROUP):
+            some_ids = field_ids[start : start + structs.MAX_FIELDS_OF_A_GROUP]
+            answer_bytes = sum(_TEXT_BYTES if number in self._texts else _NUMBER_BYTES for number in some_ids)
+            step = min(max(_ANSWER_BYTES // answer_bytes, 1), structs.MAX_ENTITIES_OF_A_GROUP)
+            for first in range(0, len(entities), step):
+                self._read_some(entities[first : first + step], some_ids, oldest_us, found)
 
     def _read_some(
         self, entities: Sequence[Entity], field_ids: Sequence[int], oldest_us: int, found: dict[Entity, Gathered]
@@ -110,6 +115,12 @@ class Reader:
         elif len(entities) > 1:
             for entity in entities:
                 self._read_some((entity,), field_ids, oldest_us, found)
+        elif code in _TOO_MUCH and len(field_ids) > 1:
+            middle = len(field_ids) // 2
+            self._read_some(entities, field_ids[:middle], oldest_us, found)
+            self._read_some(entities, field_ids[middle:], oldest_us, found)
+        elif code in _TOO_MUCH:
+            found[entities[0]].blank.update(field_ids)
         else:
             found[entities[0]].error = codes.words(code)
 

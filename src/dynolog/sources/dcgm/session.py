@@ -1,7 +1,7 @@
 """Everything that belongs to one connection with an engine: groups, watches, and reading them. When the connection goes, all of it goes."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -15,7 +15,7 @@ from dynolog.sources.dcgm.fields import OF_INSTANCES
 from dynolog.sources.dcgm.library import SOURCE
 from dynolog.sources.dcgm.profiling import Profiling
 from dynolog.sources.dcgm.reader import Entity, Gathered, Reader
-from dynolog.sources.dcgm.watching import EntityGroup, Watch, keep_s
+from dynolog.sources.dcgm.watching import EntityGroup, Watch, in_groups, keep_s
 from dynolog.sources.dcgm.xid import XidWatch
 
 SLOW_PERIOD_S = 30.0
@@ -46,7 +46,7 @@ class Session:
         self._period_s = period_s
         self.slow_period_s = max(period_s, SLOW_PERIOD_S)
         self._clock = clock
-        self.reader = Reader(connection, choice.by_id)
+        self.reader = Reader(connection, choice.by_id, choice.texts)
         self.profiling = Profiling(connection, choice.profiling, period_s, clock)
         self.refused_fields: dict[int, int] = {}
         self._gpus: tuple[int, ...] = ()
@@ -88,8 +88,8 @@ class Session:
         self._watch(whole, self._choice.fast, self._period_s)
         self._watch(whole, self._choice.slow, self.slow_period_s)
         if instances:
-            parts = self._group([instance.entity for instance in instances])
-            self._watch(parts, self._of_instances(), self._period_s)
+            for some in in_groups([instance.entity for instance in instances]):
+                self._watch(self._group(some), self._of_instances(), self._period_s)
         if self.connection.library.has("dcgmGetValuesSince_v2"):
             self._xid = XidWatch(self.connection, whole, self._period_s, self._xid_since_us)
         self.profiling.start(tuple(gpu for gpu in gpus if gpu not in self._refused_gpus), instances)
@@ -97,7 +97,7 @@ class Session:
         self.connection.library.code("dcgmUpdateAllFields", self.connection.handle, 1)
         self._next_slow = 0.0
 
-    def _group(self, entities: list[Entity]) -> EntityGroup:
+    def _group(self, entities: Sequence[Entity]) -> EntityGroup:
         group = EntityGroup(self.connection, entities)
         self._groups.append(group)
         return group

@@ -18,6 +18,12 @@ def _name() -> bytes:
     return b"dynolog_%d_%d" % (os.getpid(), next(_numbers))
 
 
+def in_groups(entities: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]]:
+    """As many as one group takes at a time."""
+    most = structs.MAX_ENTITIES_OF_A_GROUP
+    return [entities[start : start + most] for start in range(0, len(entities), most)]
+
+
 class EntityGroup:
     """A group of entities in the engine. `refused` are those that it did not take, and the code."""
 

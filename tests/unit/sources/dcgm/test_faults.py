@@ -137,6 +137,28 @@ def test_what_a_call_does_not_fill_is_not_taken_from_the_call_before(rig: Rig) -
     assert "gpu_power_draw" not in of(sample, 1).values
 
 
+def test_a_field_that_makes_a_call_fail_costs_only_itself(rig: Rig) -> None:
+    """B01: an engine that answers 'unspecified error' to the whole list."""
+    rig.script.say("gpus 2", "odd 155", "odd 310")
+    sample = rig.backend().sample()
+    for gpu in (0, 1):
+        reading = of(sample, gpu)
+        assert reading.is_up
+        assert "gpu_power_draw" not in reading.values
+        assert "ecc_corrected_errors" not in reading.counters
+        assert reading.values["gpu_frequency_mhz"] == 1980
+        assert (reading.values["gpu_blank_values"], reading.values["dcgm_error"]) == (2, 1)
+
+
+def test_no_call_asks_for_more_than_an_old_engine_can_answer(rig: Rig) -> None:
+    """B11: 12 GPUs with seven instances each; engines before 3.1 have room for 16 kB an answer, and a group for 64 entities."""
+    rig.script.say("gpus 12", *(f"gi {gpu} {gpu * 7 + part} {part}" for gpu in range(12) for part in range(7)))
+    sample = rig.backend("53", "50", "203", "314", *map(str, range(1001, 1013))).sample()
+    assert (len(sample.readings), sample.blank_values) == (96, 0)
+    assert not rig.script.calls("too_much")
+    assert all("sm_active_ratio" in reading.values for reading in sample.readings)
+
+
 def test_a_lost_gpu_is_down_and_missed_and_its_peers_go_on(rig: Rig) -> None:
     backend = rig.backend()
     backend.sample()
