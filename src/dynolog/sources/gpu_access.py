@@ -12,6 +12,7 @@ import msgspec
 from dynolog.model.clock import Clock
 from dynolog.model.errors import SourceUnavailable
 from dynolog.sources.gpu_backend import GpuOptions
+from dynolog.sources.gpu_candidate import LASTING_NS, SECOND_NS, Candidate
 from dynolog.sources.gpu_child import ChildFailed, GpuChild
 from dynolog.sources.gpu_presence import vendors
 from dynolog.sources.gpu_registry import AUTO, BACKENDS, NONE, Entry
@@ -19,15 +20,9 @@ from dynolog.sources.gpu_wire import Done, Open, Pause, Raised, Reply, Request, 
 from dynolog.sources.host_files import HostFiles
 
 _log = logging.getLogger(__name__)
-_SECOND_NS = 1_000_000_000
-_SHORTEST_DELAY_S = 5.0
-_LONGEST_DELAY_NS = 600 * _SECOND_NS
-# With another backend at work, those before it in the order are tried again this often: one that worked once, and any other.
-_RETURN_NS = 600 * _SECOND_NS
-_PROBE_NS = 3600 * _SECOND_NS
-# A backend that worked is waited for so long (a host engine that restarts) before another one is taken.
-_LOYALTY_NS = 60 * _SECOND_NS
-_PRESENCE_NS = 60 * _SECOND_NS
+# A backend that lasted is waited for so long (a host engine that restarts) before another one is taken.
+_LOYALTY_NS = 60 * SECOND_NS
+_PRESENCE_NS = 60 * SECOND_NS
 # Drivers that must first wake eight devices up take long; the deadline of one reading is for devices that are awake.
 OPENING_FACTOR = 6
 
@@ -53,31 +48,6 @@ class Child(Protocol):
         ...
 
 
-class _Candidate:
-    """One backend, how often it failed in a row and why, and when it may be tried again."""
-
-    def __init__(self, entry: Entry, shortest_delay_ns: int) -> None:
-        self.entry = entry
-        self._shortest_delay_ns = shortest_delay_ns
-        self.name = entry.name
-        self.worked = False
-        self.failures = 0
-        self.not_before_ns = 0
-        self.opened_ns = 0
-        self.error: SourceUnavailable | None = None
-
-    def failed(self, now_ns: int, error: SourceUnavailable) -> int:
-        """The delay until the next attempt."""
-        delay_ns = min(self._shortest_delay_ns << min(self.failures, 16), _LONGEST_DELAY_NS)
-        if self.opened_ns and now_ns - self.opened_ns > delay_ns:
-            self.failures, delay_ns = 0, self._shortest_delay_ns  # it had worked for longer than it was left alone
-        self.failures += 1
-        self.opened_ns = 0
-        self.not_before_ns = now_ns + delay_ns
-        self.error = error
-        return delay_ns
-
-
 class GpuAccess:
     """Gives samples, from whatever backend works. `options.backend` may be `auto`."""
 
@@ -94,13 +64,12 @@ class GpuAccess:
         self._make_child = make_child
         self._host = HostFiles(options.root_dir)
         self._is_auto = options.backend == AUTO
-        shortest_ns = int(min(options.interval_s, _SHORTEST_DELAY_S) * _SECOND_NS)
-        self._candidates = [_Candidate(entry, shortest_ns) for entry in _order(options.backend)]
+        self._candidates = [Candidate(entry, options.interval_s) for entry in _order(options.backend)]
         self._vendors: frozenset[str] | None = None
         self._vendors_until_ns = 0
         self._child: Child | None = None
         self._stuck: Child | None = None
-        self._current: _Candidate | None = None
+        self._current: Candidate | None = None
         self._loyal_until_ns = 0
         self.notes: tuple[str, ...] = ()
         # What is wanted, also of a child that is not there yet.
@@ -120,7 +89,9 @@ class GpuAccess:
             self._change_to(better)
         reply = self._ask(Sample())
         if not isinstance(reply, Sampled):
-            raise self._lost(SourceUnavailable(self.backend, "its answer is not a sample"))
+            error = SourceUnavailable(self.backend, "its answer is not a sample")
+            self.close()
+            raise self._lost(error)
         return reply
 
     def set_paused(self, paused: bool) -> bool:
@@ -148,7 +119,7 @@ class GpuAccess:
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 
-    def _due(self, now_ns: int) -> list[_Candidate]:
+    def _due(self, now_ns: int) -> list[Candidate]:
         """Those to be tried now, in order. Raises SourceUnavailable when there are none, with what each said last."""
         if not self._candidates:
             raise SourceUnavailable("gpu", "--gpu_backend=none")
@@ -161,13 +132,13 @@ class GpuAccess:
             raise self._nothing()
         return due
 
-    def _better(self, now_ns: int) -> list[_Candidate]:
+    def _better(self, now_ns: int) -> list[Candidate]:
         """Those before the present one in the order whose time has come again."""
         assert self._current is not None
         before = self._candidates[: self._candidates.index(self._current)]
         return [one for one in before if one.not_before_ns <= now_ns and self._is_here(one, now_ns)]
 
-    def _is_here(self, candidate: _Candidate, now_ns: int) -> bool:
+    def _is_here(self, candidate: Candidate, now_ns: int) -> bool:
         """Whether the machine has devices of that maker; anything goes for a backend that was asked for by name."""
         options = self._options
         if not self._is_auto or (candidate.name == "dcgm" and options.dcgm_standalone_address not in ("", AUTO)):
@@ -191,7 +162,7 @@ class GpuAccess:
             return SourceUnavailable("gpu", "no backend works here", reasons)
         return SourceUnavailable("gpu", f"no backend works here ({reasons})")
 
-    def _open_one(self, candidates: Sequence[_Candidate]) -> None:
+    def _open_one(self, candidates: Sequence[Candidate]) -> None:
         """Open the first that can be. Raises SourceUnavailable when none can."""
         for candidate in candidates:
             self._current = candidate
@@ -201,7 +172,7 @@ class GpuAccess:
                 return
         raise self._nothing()
 
-    def _change_to(self, better: Sequence[_Candidate]) -> None:
+    def _change_to(self, better: Sequence[Candidate]) -> None:
         """Take one that is better when it can be opened; the present one serves until then."""
         for candidate in better:
             if (child := self._opened(candidate)) is not None:
@@ -209,16 +180,16 @@ class GpuAccess:
                 self._child, self._current = child, candidate
                 self._settle(candidate)
                 return
-            candidate.not_before_ns = self._clock.monotonic_ns() + (_RETURN_NS if candidate.worked else _PROBE_NS)
+            candidate.leave_alone(self._clock.monotonic_ns())
 
-    def _settle(self, candidate: _Candidate) -> None:
+    def _settle(self, candidate: Candidate) -> None:
         """A backend was opened: say it, and leave the others alone for a while."""
         now_ns = self._clock.monotonic_ns()
-        candidate.worked, candidate.opened_ns, candidate.error = True, now_ns, None
+        candidate.opened_ns, candidate.error = now_ns, None
         self._loyal_until_ns = 0
         before = self._candidates[: self._candidates.index(candidate)]
         for one in before:
-            one.not_before_ns = now_ns + (_RETURN_NS if one.worked else _PROBE_NS)
+            one.leave_alone(now_ns)
         why = "; ".join(str(one.error) for one in before if one.error is not None)
         note = f"GPUs are read with {candidate.name}" + (f" ({why})" if why else "")
         if self.notes != (note,):
@@ -229,7 +200,7 @@ class GpuAccess:
 
     # --- children -----------------------------------------------------------------------------------------------------
 
-    def _opened(self, candidate: _Candidate) -> Child | None:
+    def _opened(self, candidate: Candidate) -> Child | None:
         """A child with the backend open, or None and why not in its `error`."""
         options = Open(_with_backend(self._options, candidate))
         try:
@@ -264,19 +235,21 @@ class GpuAccess:
         return reply
 
     def _lost(self, error: SourceUnavailable) -> SourceUnavailable:
-        """The backend that worked does so no more."""
+        """The backend that worked does so no more. One that crashes soon after every opening is not waited for."""
         assert self._current is not None
         self._child = None
+        now_ns = self._clock.monotonic_ns()
+        self._current.lasted = now_ns - self._current.opened_ns >= LASTING_NS
         self._failed(self._current, error)
-        if self._is_auto:
-            self._loyal_until_ns = self._clock.monotonic_ns() + _LOYALTY_NS
+        if self._is_auto and self._current.lasted:
+            self._loyal_until_ns = now_ns + _LOYALTY_NS
         return error
 
-    def _failed(self, candidate: _Candidate, error: SourceUnavailable, *, quiet: bool = False) -> None:
+    def _failed(self, candidate: Candidate, error: SourceUnavailable, *, quiet: bool = False) -> None:
         delay_ns = candidate.failed(self._clock.monotonic_ns(), error)
         # What was never there is said by the collector, once.
-        if not quiet or candidate.worked:
-            _log.warning("%s; it is tried again in %g s", error, delay_ns / _SECOND_NS)
+        if not quiet or candidate.lasted:
+            _log.warning("%s; it is tried again in %g s", error, delay_ns / SECOND_NS)
 
     def _leave(self, child: Child) -> None:
         """Keep the one that could not be killed, so that there is never a second."""
@@ -302,7 +275,7 @@ def _order(backend: str) -> tuple[Entry, ...]:
     return tuple(entry for entry in BACKENDS if entry.name == backend) or (Entry(backend, backend, "", ""),)
 
 
-def _with_backend(options: GpuOptions, candidate: _Candidate) -> GpuOptions:
+def _with_backend(options: GpuOptions, candidate: Candidate) -> GpuOptions:
 
     return msgspec.structs.replace(options, backend=candidate.name)
 

@@ -162,12 +162,14 @@ def test_a_bad_answer_to_a_sample_costs_the_child(machine: Machine, answer: Rais
     with pytest.raises(SourceUnavailable, match="nvml"):
         made.sample()
     assert made.backend == ""
+    assert machine.children[0].closed
 
 
 def test_a_host_engine_that_restarts_is_waited_for_before_another_backend_is_taken(machine: Machine) -> None:
     """B09: DCGM is gone for 20 s; NVML would be a change of all profiling values."""
     made = access(machine)
     made.sample()
+    machine.clock.move(60)
     machine.answers["dcgm", "sample"] = machine.answers["dcgm", "open"] = Unavailable("dcgm", "no connection", "")
     for _ in range(4):
         with pytest.raises(SourceUnavailable, match="no connection"):
@@ -179,9 +181,21 @@ def test_a_host_engine_that_restarts_is_waited_for_before_another_backend_is_tak
     assert made.sample().sample.backend == "dcgm"
 
 
+def test_a_backend_that_crashes_soon_after_every_opening_is_replaced_at_once(machine: Machine) -> None:
+    made = access(machine)
+    machine.answers["dcgm", "sample"] = CRASH
+    with pytest.raises(SourceUnavailable, match="SIGSEGV"):
+        made.sample()
+    assert made.sample().sample.backend == "nvml"
+    machine.clock.move(3599)
+    made.sample()
+    assert machine.opened() == ["dcgm", "nvml"]
+
+
 def test_a_backend_that_stays_away_is_replaced_and_taken_again_when_it_returns(machine: Machine) -> None:
     made = access(machine)
     made.sample()
+    machine.clock.move(60)
     machine.answers["dcgm", "sample"] = machine.answers["dcgm", "open"] = Unavailable("dcgm", "no connection", "")
     with pytest.raises(SourceUnavailable):
         made.sample()
