@@ -210,6 +210,14 @@ ROWS: dict[str, tuple[Graph, ...]] = {
                 Query(value("gpu_nvlink_transmit_bytes_per_second"), "{{instance}} GPU {{device}} out"),
             ),
         ),
+        Graph("Memory in use", "bytes", (Query(value("gpu_memory_used_bytes"), "{{instance}} GPU {{device}}"),)),
+        Graph("Temperature", "celsius", (Query(value("gpu_temperature_celsius"), "{{instance}} GPU {{device}}"),)),
+        Graph(
+            "GPUs that do not answer",
+            "short",
+            (Query(f"{value('gpus_expected')} - {value('gpus_seen')}", "{{instance}}"),),
+        ),
+        Graph("Xid errors", "short", (Query(growth("gpu_xid_errors"), "{{instance}} GPU {{device}} Xid {{xid}}"),)),
         Graph("Fields that came back blank", "short", (Query(value("gpu_dcgm_error"), "{{instance}} GPU {{device}}"),)),
     ),
     "Fabric": (
