@@ -102,12 +102,26 @@ def test_g11_overlapping_events_get_named_lanes_and_none_is_dropped(tmp_path: Pa
 def test_whatever_was_mended_is_strict_json_afterwards(tmp_path: Path) -> None:
     bad = '{"ph":"X","cat":"k","name":"{"device": "cpu"}","pid":1,"tid":1,"ts":5,"dur":0,"args":{"bw":inf,"n":nan}}'
     source, output = tmp_path / "t.json", str(tmp_path / "o.json.gz")
-    source.write_bytes(trace([operation("a", 1, 1), bad, operation("MARK", 7, 1)]).replace(b"MARK", b"\xc1"))
+    last = operation("MARK", 7, 1, args={"note": "MARK"})
+    source.write_bytes(trace([operation("a", 1, 1), bad, last]).replace(b"MARK", b"\xc1"))
     done = export(str(source), output, columns=survey(str(source)))
     events = strict(output)["traceEvents"]
     assert [event["name"] for event in events] == ["a", '{"device": "cpu"}', "�"]
     assert events[1]["args"] == {"bw": None, "n": None}
+    assert events[2]["args"] == {"note": "�"}
     assert any("2 events were read after a repair" in note for note in done.notes)
+
+
+@pytest.mark.parametrize("batch", [1, 1 << 20])
+def test_bytes_that_are_not_utf8_in_arguments_do_not_reach_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr(trace_reader, "BATCH_BYTES", batch)
+    events = [operation("a", 1, 1, args={"note": "MARK"}), operation("b", 2, 1)]
+    source, output = tmp_path / "t.json", str(tmp_path / "o.json")
+    source.write_bytes(trace(events).replace(b"MARK", b"\xc1"))
+    export(str(source), output)
+    assert strict(output)["traceEvents"][0]["args"] == {"note": "�"}
 
 
 def test_a_base_comes_and_goes_without_a_digit_lost(tmp_path: Path) -> None:

@@ -139,3 +139,11 @@ def test_gloo_annotations_end_with_their_collective(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_bytes(trace(events))
     ends = collective_ends(load(str(tmp_path / "t.json")))
     assert {name: found.at_ns.tolist() for name, found in ends.items()} == {"gloo:all_reduce|": [5000, 15000, 25000]}
+
+
+def test_jitter_of_the_ends_does_not_make_another_collective_the_same() -> None:
+    ends = np.array([0, 130, 410, 480, 900, 1230, 1290, 1700, 2210, 2300]) * 1000
+    jitter = np.array([3, -2, 0, 5, -4, 1, 2, -3, 4, 0])
+    agreement = agree({"k": Ends(ends, None)}, {"k": Ends(ends + 777 + jitter, None)})
+    assert agreement is not None
+    assert (agreement.offset_ns, agreement.residual_ns, agreement.matched) == (777, 2, 10)
