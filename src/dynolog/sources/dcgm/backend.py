@@ -94,27 +94,26 @@ class DcgmBackend:
         if session is None:
             raise SourceUnavailable(SOURCE, "not open")
         now_us = self._wall_us()
+        # First: a GPU that its error has made vanish is not asked about any more once that is noticed.
+        self._xid_since_us = session.read_xids(self._readings.xids)
         found = session.read(now_us)
-        if session.xid is not None:
-            session.xid.read(self._readings.xids)
-            self._xid_since_us = session.xid.since_us
         if self._clock() >= self._next_pci:
             self._pci_gpus = pci_gpus(self._host)
             self._next_pci = self._clock() + SLOW_PERIOD_S
         return self._readings.sample(session, found, now_us, self._pci_gpus)
 
     def _prefer_host_engine(self) -> None:
+        """Look now and then whether a local host engine has been started since."""
         session = self._session
-        if session is None or self._options.dcgm_standalone_address != AUTO or not session.connection.is_embedded:
+        is_own = session is not None and session.connection.is_embedded
+        if not is_own or self._options.dcgm_standalone_address != AUTO or self._clock() < self._next_probe:
             return
-        if self._clock() >= self._next_probe:
-            self._next_probe = self._clock() + _PROBE_PERIOD_S
-            if self._probe():
-                self.open()
-                if (
-                    not self._joined
-                ):  # something else listens there: our own engine is not to be started anew all the time
-                    self._next_probe = self._clock() + _FOREIGN_PERIOD_S
+        self._next_probe = self._clock() + _PROBE_PERIOD_S
+        if self._probe():
+            self.open()
+            if not self._joined:
+                # Something else listens there: our own engine is not to be started anew all the time.
+                self._next_probe = self._clock() + _FOREIGN_PERIOD_S
 
     def pause_profiling(self) -> bool:
         """Let another tool have the profiling hardware."""

@@ -112,6 +112,7 @@ class Profiling:
         self.without, self.why, self.left_out = {}, "", ()
         if not self._wanted or self.is_paused:
             return
+        self._retry_at = None
         alike: dict[tuple[MetricGroup, ...], list[int]] = {}
         for gpu in gpus:
             try:
@@ -127,7 +128,6 @@ class Profiling:
         """Ask again for what somebody else held. Raises DcgmError only when the connection is lost."""
         if self._retry_at is not None and not self.is_paused and self._clock() >= self._retry_at:
             self._retry_s = min(self._retry_s * 2, _LONGEST_RETRY_S)
-            self._retry_at = None
             self.start(self._gpus, self._instances)
 
     def pause(self) -> bool:

@@ -53,9 +53,9 @@ class Readings:
     def sample(self, session: Session, found: Round, now_us: int, pci_gpus: int) -> GpuSample:
         """The message of this round."""
         assert self._choice is not None
-        missing = self._known.missing(found.gpus)
         readings = [self._of_gpu(session, found, gpu) for gpu in found.gpus]
         up = {int(reading.device) for reading in readings if reading.is_up}
+        missing = self._known.missing(found.gpus)  # now that those that are there have said who they are
         readings += [self._lost(gpu, "DCGM no longer lists it: it fell off the bus or was reset") for gpu in missing]
         readings += [self._of_instance(found, instance) for instance in found.instances if instance.gpu in up]
         repaired = self._mend(session)
@@ -91,7 +91,10 @@ class Readings:
             slow.finish()
             _drop_totals(slow)
         slow = self._slow.get(gpu) or Gathered()
+        uuid_before = self._known.of(gpu).uuid
         identity = self._known.learn(gpu, slow.properties, _IDENTITY)
+        if uuid_before not in ("", identity.uuid):  # an engine that was restarted numbers them anew
+            self.xids.forget(gpu)
         gathered.finish()
         error = found.refused.get(gpu) or gathered.error or slow.error
         if not error and not gathered.answered and not slow.answered:
@@ -155,7 +158,11 @@ class Readings:
         )
 
     def _lost(self, gpu: int, error: str) -> GpuReading:
-        return _reading(gpu, self._known.of(gpu), {}, {}, error=error)
+        """Of a GPU that does not answer nothing is known but its errors, which may say why."""
+        values: dict[str, int | float | str] = {}
+        counters: dict[str, int | float] = {}
+        self.xids.put(gpu, values, counters)
+        return _reading(gpu, self._known.of(gpu), values, counters, error=error)
 
     # --- what a person should know ------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from dynolog.sources.dcgm.library import SOURCE
 from dynolog.sources.dcgm.profiling import Profiling
 from dynolog.sources.dcgm.reader import Entity, Gathered, Reader
 from dynolog.sources.dcgm.watching import EntityGroup, Watch, in_groups, keep_s
-from dynolog.sources.dcgm.xid import XidWatch
+from dynolog.sources.dcgm.xid import XidCounts, XidWatch
 
 SLOW_PERIOD_S = 30.0
 # At boot the first watch may fail and the next one work.
@@ -64,7 +64,10 @@ class Session:
     def _watch_patiently(self) -> None:
         for pause_s in (*_PAUSES_S, None):
             try:
-                self._watch_all(list_gpus(self.connection), list_instances(self.connection))
+                gpus = list_gpus(self.connection)
+                if not gpus:
+                    raise SourceUnavailable(SOURCE, "it supports no GPU of this machine", "use --gpu_backend=nvml")
+                self._watch_all(gpus, list_instances(self.connection))
             except DcgmError as error:
                 self._forget()
                 if error.code in codes.CONNECTION_LOST:
@@ -114,7 +117,6 @@ class Session:
     def _forget(self) -> None:
         """Take everything out of the engine. Never raises."""
         if self._xid is not None:
-            self._xid_since_us = self._xid.since_us
             self._xid.close()
             self._xid = None
         for watch in self._watches:
@@ -124,12 +126,14 @@ class Session:
         self._watches.clear()
         self._groups.clear()
 
-    @property
-    def xid(self) -> XidWatch | None:
-        """The watch of errors; None where this DCGM cannot give them with their times."""
-        return self._xid
-
     # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read_xids(self, counts: XidCounts) -> int:
+        """Count the errors since the last time; the time (µs) from which on they are not counted yet. Raises DcgmError."""
+        if self._xid is not None:  # None where this DCGM cannot give them with their times
+            self._xid.read(counts)
+            self._xid_since_us = self._xid.since_us
+        return self._xid_since_us
 
     def read(self, now_us: int) -> Round:
         """One round; `now_us` is Unix time. Raises DcgmError when the connection is lost, or nothing can be watched any more."""

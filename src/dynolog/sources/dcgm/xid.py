@@ -32,6 +32,11 @@ class XidCounts:
         codes_of_gpu[code] = codes_of_gpu.get(code, 0) + 1
         self._last_us[gpu, code] = max(at_us, self._last_us.get((gpu, code), 0))
 
+    def forget(self, gpu: int) -> None:
+        """Another GPU has this number now."""
+        for code in self._counts.pop(gpu, {}):
+            del self._last_us[gpu, code]
+
     def put(self, gpu: int, values: dict[str, int | float | str], counters: dict[str, int | float]) -> None:
         """Into a reading: `xid_errors.31`, `xid_last_seen_timestamp.31`."""
         for code, count in self._counts.get(gpu, {}).items():

@@ -196,6 +196,12 @@ def test_a_gpu_that_a_group_does_not_take_is_down(rig: Rig) -> None:
     assert (sample.seen, of(sample, 1).is_up) == (7, True)
 
 
+def test_without_any_gpu_another_backend_is_for_it(rig: Rig) -> None:
+    rig.script.say("gpus 0")
+    with pytest.raises(SourceUnavailable, match="supports no GPU of this machine: use --gpu_backend=nvml"):
+        rig.backend()
+
+
 def test_an_added_gpu_is_watched(rig: Rig) -> None:
     rig.script.say("gpus 2")
     backend = rig.backend()
@@ -233,7 +239,6 @@ def test_a_card_in_the_place_of_another_replaces_it(rig: Rig) -> None:
     backend = rig.backend("203")
     backend.sample()
     rig.script.say("absent 7", "gpus 9", "value 8 57 00000000:08:00.0", "value 8 54 GPU-new")
-    rig.next_sample(backend)
     sample = rig.next_sample(backend)
     assert [reading.device for reading in sample.readings] == [*"01234568"]
     assert (sample.expected, sample.seen) == (8, 8)

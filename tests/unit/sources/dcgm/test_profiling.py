@@ -191,3 +191,15 @@ def test_without_profiling_fields_there_is_nothing_to_pause(rig: Rig) -> None:
     assert backend.sample().profiling is ProfilingState.OFF
     assert not backend.pause_profiling()
     assert not backend.resume_profiling()
+
+
+def test_hardware_that_is_free_again_when_devices_change_is_not_called_taken(rig: Rig) -> None:
+    """B07."""
+    rig.script.say("lock -34")
+    backend = rig.backend()
+    backend.sample()
+    rig.script.take_back("lock")
+    rig.script.say("absent 7")
+    sample = rig.next_sample(backend)
+    assert (sample.profiling, sample.profiling_why) == (ProfilingState.ON, "")
+    assert "sm_active_ratio" in of(sample, 0).values

@@ -47,3 +47,25 @@ def test_an_error_is_not_counted_again_when_watches_are_redone(rig: Rig) -> None
     rig.next_sample(backend)
     rig.script.say("absent 7")
     assert of(rig.next_sample(backend), 0).counters["xid_errors.31"] == 1
+
+
+def test_the_error_that_made_a_gpu_vanish_is_told(rig: Rig) -> None:
+    """B16: Xid 79, and in the same interval the GPU is gone."""
+    backend = rig.backend("203")
+    backend.sample()
+    at_us = rig.script.now_us + 1_000_000
+    rig.script.say(f"xid 3 {at_us} 79", "absent 3")
+    lost = of(rig.next_sample(backend), 3)
+    assert (lost.is_up, lost.counters) == (False, {"xid_errors.79": 1})
+    assert lost.values == {"xid_last_seen_timestamp.79": at_us / 1e6}
+
+
+def test_errors_do_not_move_to_another_gpu_with_the_same_number(rig: Rig) -> None:
+    """B09: an engine that was restarted without a lost GPU numbers the others anew."""
+    backend = rig.backend("203", address="localhost")
+    rig.script.say(f"xid 0 {rig.script.now_us + 1_000_000} 31", f"xid 1 {rig.script.now_us + 1_000_000} 31")
+    rig.next_sample(backend)
+    rig.script.say("engine 2", "value 0 54 GPU-another", "value 0 57 00000000:77:00.0")
+    sample = rig.next_sample(backend)
+    assert "xid_errors.31" not in of(sample, 0).counters
+    assert of(sample, 1).counters["xid_errors.31"] == 1
