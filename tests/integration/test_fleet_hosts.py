@@ -140,6 +140,8 @@ class Cluster:
                 os.killpg(process.pid, signal.SIGKILL)
         for process in running:
             process.stop(signal.SIGKILL)
+            for left in ("faketime_shm_", "sem.faketime_sem_"):  # libfaketime takes them away only when it ends well
+                Path(f"/dev/shm/{left}{process.pid}").unlink(missing_ok=True)
 
     def hosts(self, *indices: int) -> str:
         return ",".join(map(self.net.address, indices or range(COUNT)))
