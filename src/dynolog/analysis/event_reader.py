@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from dynolog.analysis.event_fields import Arguments, Event, RawEvent
-from dynolog.analysis.quotes import with_quotes_escaped
+from dynolog.analysis.quotes import QuoteRepair
 from dynolog.profiling.trace_bytes import NotATrace, TraceText, TraceUnreadable
 from dynolog.profiling.trace_reader import TraceReader
 from dynolog.profiling.trace_recovery import JSON_ERRORS, Recovery, mended
@@ -63,6 +63,7 @@ class _EventRecovery(Recovery[Event]):
         super().__init__(Event)
         self._described = described
         self._raw = msgspec.json.Decoder(RawEvent)
+        self._quotes = QuoteRepair()
 
     def _decode(self, piece: bytes) -> Event | None:
         try:
@@ -76,7 +77,10 @@ class _EventRecovery(Recovery[Event]):
 
     def _mend(self, piece: bytes) -> Event | None:
         text = mended(piece)
-        return self._decode(text) or self._decode(with_quotes_escaped(text))
+        event = self._decode(text)
+        if event is None and (repaired := self._quotes.repaired(text)) is not None:
+            event = self._decode(repaired)
+        return event
 
 
 def _arguments(text: msgspec.Raw) -> Arguments | None:

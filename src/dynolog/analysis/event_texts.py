@@ -7,7 +7,7 @@ import numpy as np
 
 from dynolog.analysis.columns import NONE, Integers, Mask
 from dynolog.analysis.exact_time import exact_ns
-from dynolog.analysis.quotes import with_quotes_escaped
+from dynolog.analysis.quotes import QuoteRepair
 from dynolog.profiling.trace_reader import TraceReader
 from dynolog.profiling.trace_recovery import JSON_ERRORS, Recovery, mended
 
@@ -53,10 +53,14 @@ class EventTextReader(TraceReader[EventText]):
         return events
 
     def _recovery(self) -> Recovery[EventText]:
-        return _TextRecovery(EventText)
+        return _TextRecovery()
 
 
 class _TextRecovery(Recovery[EventText]):
+    def __init__(self) -> None:
+        super().__init__(EventText)
+        self._quotes = QuoteRepair()
+
     def _decode(self, piece: bytes) -> EventText | None:
         try:
             piece.decode()
@@ -69,7 +73,10 @@ class _TextRecovery(Recovery[EventText]):
 
     def _mend(self, piece: bytes) -> EventText | None:
         text = mended(piece)
-        return self._decode(text) or self._decode(with_quotes_escaped(text))
+        event = self._decode(text)
+        if event is None and (repaired := self._quotes.repaired(text)) is not None:
+            event = self._decode(repaired)
+        return event
 
 
 def members(text: msgspec.Raw) -> dict[str, msgspec.Raw]:
