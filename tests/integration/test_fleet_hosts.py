@@ -140,8 +140,13 @@ class Cluster:
                 os.killpg(process.pid, signal.SIGKILL)
         for process in running:
             process.stop(signal.SIGKILL)
-            for left in ("faketime_shm_", "sem.faketime_sem_"):  # libfaketime takes them away only when it ends well
-                Path(f"/dev/shm/{left}{process.pid}").unlink(missing_ok=True)
+        for memory in Path("/dev/shm").glob(
+            "faketime_shm_*"
+        ):  # libfaketime takes it away only when a process ends well
+            pid = memory.name.rpartition("_")[2]
+            if not Path(f"/proc/{pid}").exists():
+                memory.unlink(missing_ok=True)
+                memory.with_name(f"sem.faketime_sem_{pid}").unlink(missing_ok=True)
 
     def hosts(self, *indices: int) -> str:
         return ",".join(map(self.net.address, indices or range(COUNT)))
