@@ -5,6 +5,7 @@ import re
 
 import msgspec
 
+from dynolog.sources.attribute import read_attribute
 from dynolog.sources.host_files import HostFiles
 
 _FOLDER = "sys/class/drm"
@@ -38,18 +39,19 @@ def card_names(host: HostFiles) -> list[str]:
 
 def find_cards(host: HostFiles, vendor_id: int) -> list[DrmCard]:
     """The cards of one maker by PCI address; what is not a PCI device (a partition, a display over USB) is left out."""
-    cards = [card for name in card_names(host) if (card := _card(host, f"{_FOLDER}/{name}", vendor_id))]
+    root = os.path.realpath(host.root)
+    cards = [card for name in card_names(host) if (card := _card(host, root, f"{_FOLDER}/{name}", vendor_id))]
     return sorted(cards, key=lambda card: card.pci_address)
 
 
-def _card(host: HostFiles, folder: str, vendor_id: int) -> DrmCard | None:
+def _card(host: HostFiles, root: str, folder: str, vendor_id: int) -> DrmCard | None:
     if read_hex(host, f"{folder}/device/vendor") != vendor_id:
         return None
-    device = os.path.realpath(host.path(f"{folder}/device"))
+    device = os.path.realpath(f"{root}/{folder}/device")
     address = os.path.basename(device)
     if not PCI_ADDRESS.fullmatch(address):
         return None
-    device_folder = os.path.relpath(device, os.path.realpath(host.root))
+    device_folder = os.path.relpath(device, root)
     nodes = [_RENDER_NODE.fullmatch(name) for name in host.list(f"{device_folder}/drm")]
     minors = [int(node[1]) for node in nodes if node]
     return DrmCard(
@@ -84,8 +86,9 @@ def driver_of(host: HostFiles, device_folder: str) -> str:
 
 def read_hex(host: HostFiles, path: str) -> int | None:
     """A number like 0x1002, or None."""
+    data = read_attribute(host.path(path))
     try:
-        return int(host.read_text(path) or "", 16)
+        return None if data is None else int(data, 16)
     except ValueError:
         return None
 

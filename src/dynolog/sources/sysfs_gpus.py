@@ -46,7 +46,9 @@ class SysfsGpus:
     `names` is a cheap look at what there is; `find` gives each device under a key that stays the same (its PCI address).
     """
 
-    REFRESH_NS = 30_000_000_000
+    FIND_EVERY_NS = 30_000_000_000
+    # Each costs half a millisecond, and there may be dozens.
+    MOST_AT_ONCE = 16
 
     def __init__(self, names: Callable[[], Hashable], find: Callable[[], Mapping[str, FoundGpu]]) -> None:
         self._names = names
@@ -57,16 +59,22 @@ class SysfsGpus:
         # Of the last refresh, by key.
         self._failures: dict[str, str] = {}
         self._seen_names: Hashable = None
-        self._refresh_at_ns: int | None = None
+        self._find_at_ns: int | None = None
+        self._waiting: list[str] = []
 
     def look(self, now_ns: int) -> None:
-        """Find devices and refresh them, when half a minute has passed or the names have changed."""
+        """Find devices when half a minute has passed or the names have changed; refresh those that wait for it in the rounds after."""
         names = self._names()
-        if self._refresh_at_ns is not None and now_ns < self._refresh_at_ns and names == self._seen_names:
+        if self._find_at_ns is None or now_ns >= self._find_at_ns or names != self._seen_names:
+            self._seen_names = names
+            self._find_at_ns = now_ns + self.FIND_EVERY_NS
+            self._take(self._find())
             return
-        self._seen_names = names
-        self._refresh_at_ns = now_ns + self.REFRESH_NS
-        found = self._find()
+        turn, self._waiting = self._waiting[: self.MOST_AT_ONCE], self._waiting[self.MOST_AT_ONCE :]
+        for key in turn:
+            self._refresh(key)
+
+    def _take(self, found: Mapping[str, FoundGpu]) -> None:
         for key, driver in self._present.items():
             if key not in found or found[key].driver != driver:
                 self._devices[key].close()
@@ -74,13 +82,17 @@ class SysfsGpus:
             if self._present.get(key) != gpu.driver:
                 # One that was away has other files now. It keeps its number.
                 self._devices[key] = gpu.make()
-            try:
-                self._devices[key].refresh()
-            except _UNEXPECTED as error:
-                self._failures[key] = _sentence(error)
-            else:
-                self._failures.pop(key, None)
+                self._refresh(key)
+        self._waiting = [key for key in found if key in self._present]
         self._present = {key: gpu.driver for key, gpu in found.items()}
+
+    def _refresh(self, key: str) -> None:
+        try:
+            self._devices[key].refresh()
+        except _UNEXPECTED as error:
+            self._failures[key] = _sentence(error)
+        else:
+            self._failures.pop(key, None)
 
     def sample(self, backend: str, now_ns: int) -> GpuSample:
         """One reading of every device that was ever seen, in the order of their numbers. Whole devices are counted."""

@@ -387,6 +387,7 @@ def test_a_device_that_cannot_be_looked_at_costs_no_other(
     sample = backend.sample()
     assert (sample.seen, sample.readings[1].error) == (7, "ValueError: nobody expected this")
     clock.advance(31)
+    backend.sample()
     assert backend.sample().seen == 8
 
 
