@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 
 from dynolog.analysis.categories import Category, category
-from dynolog.analysis.columns import NONE, Mask, TrackName
+from dynolog.analysis.columns import NONE, Mask, TraceColumns, TrackName
 from dynolog.analysis.event_texts import EventText, TextBatch, arguments, microseconds
-from dynolog.analysis.lanes import Lanes
+from dynolog.analysis.lanes import Lanes, lanes_of
 from dynolog.analysis.mark_builder import key
 from dynolog.analysis.rewriting import Fields, Filter
 
@@ -124,6 +124,15 @@ class SplitOverlaps:
             yield metadata("thread_name", process, thread, "name", f"{known.name.strip() or tid} (lane {lane + 1})")
             if known.sort_index is not None:
                 yield metadata("thread_sort_index", process, thread, "sort_index", known.sort_index)
+
+
+def split_overlaps(columns: TraceColumns) -> tuple[SplitOverlaps | None, int]:
+    """What puts the events of a surveyed trace into lanes, and how many move; None for a file with begin and end events, whose
+    complete ones are not the rows of its columns."""
+    if "B" in columns.report.phases:
+        return None, 0
+    lanes = lanes_of(columns)
+    return SplitOverlaps(lanes, columns.thread_names), lanes.moved
 
 
 def _lane_thread(tid: object, lane: int) -> int | str:

@@ -6,8 +6,7 @@ import msgspec
 
 from dynolog.analysis.base_time import find_base_ns
 from dynolog.analysis.columns import TraceColumns
-from dynolog.analysis.edits import MoveClock, SplitOverlaps
-from dynolog.analysis.lanes import lanes_of
+from dynolog.analysis.edits import MoveClock, SplitOverlaps, split_overlaps
 from dynolog.analysis.load import LoadOptions, load
 from dynolog.analysis.rewriting import Change, Filter, Rewriting
 from dynolog.analysis.trace_writer import writing
@@ -15,6 +14,7 @@ from dynolog.model.errors import DynologError
 from dynolog.profiling.trace_bytes import TraceUnreadable
 
 Progress = Callable[[int], None]
+UNSPLIT = "overlapping events were left as they are: the file has begin and end events"
 
 
 class NotReadable(DynologError):  # noqa: N818 - it is what the file is
@@ -71,12 +71,10 @@ def export(
     moved = 0
     split: SplitOverlaps | None = None
     if columns is not None and lanes:
-        if "B" in columns.report.phases:
-            notes.append("overlapping events were left as they are: the file has begin and end events")
+        split, moved = split_overlaps(columns)
+        if split is None:
+            notes.append(UNSPLIT)
         else:
-            assigned = lanes_of(columns)
-            moved = assigned.moved
-            split = SplitOverlaps(assigned, columns.thread_names)
             chosen.append(split)
     own_base_ns = columns.head.base_ns if columns is not None else find_base_ns(path)
     new_base_ns = _new_base_ns(own_base_ns, columns, True if bare_list else absolute)

@@ -7,13 +7,12 @@ import numpy as np
 
 from dynolog.analysis.collective_clock import Agreement, Ends, agree, collective_ends
 from dynolog.analysis.columns import Mask, TraceColumns
-from dynolog.analysis.edits import MoveClock, SplitOverlaps, metadata
+from dynolog.analysis.edits import MoveClock, metadata, split_overlaps
 from dynolog.analysis.event_texts import TextBatch
-from dynolog.analysis.exporting import Exported, NotReadable
-from dynolog.analysis.lanes import lanes_of
+from dynolog.analysis.exporting import UNSPLIT, Exported, NotReadable
 from dynolog.analysis.load import LoadOptions, load
 from dynolog.analysis.mark_builder import key
-from dynolog.analysis.rewriting import Fields, Rewriting
+from dynolog.analysis.rewriting import Change, Fields, Rewriting
 from dynolog.analysis.trace_folder import TraceFileHead
 from dynolog.analysis.trace_writer import writing
 from dynolog.profiling.trace_bytes import TraceUnreadable
@@ -108,18 +107,21 @@ def merge(
         writer.begin({"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns})
         for place, (head, (clock, _)) in enumerate(zip(heads, clocks, strict=True)):
             columns = _loaded(head.path, progress)
-            lanes = lanes_of(columns)
-            split = SplitOverlaps(lanes, columns.thread_names)
+            split, its_moved = split_overlaps(columns)
+            if split is None:
+                notes.append(f"rank {clock.rank}: {UNSPLIT}")
             numbers = NewNumbers(clock.rank, place)
             shift_ns = columns.head.base_ns - clock.offset_ns - base_ns
             del columns
-            rewriting = Rewriting(head.path, [_without_process_names], [split, numbers, MoveClock(shift_ns)])
+            changes: list[Change] = [numbers, MoveClock(shift_ns)]
+            rewriting = Rewriting(head.path, [_without_process_names], [split, *changes] if split else changes)
             rewriting.run(writer, lambda _: None)
-            writer.add(split.names(numbers.pid))
+            if split is not None:
+                writer.add(split.names(numbers.pid))
             writer.add(numbers.names(clock.host))
             before += rewriting.report.events
             file_bytes += rewriting.report.file_bytes
-            moved += lanes.moved
+            moved += its_moved
             notes += [f"rank {clock.rank}: {sentence}" for sentence in rewriting.report.sentences()]
         ranks = {"ranks": [clock for clock, _ in clocks], "dynolog": {"merged": len(heads)}}
         writer.end(msgspec.to_builtins(ranks))

@@ -147,3 +147,14 @@ def test_jitter_of_the_ends_does_not_make_another_collective_the_same() -> None:
     agreement = agree({"k": Ends(ends, None)}, {"k": Ends(ends + 777 + jitter, None)})
     assert agreement is not None
     assert (agreement.offset_ns, agreement.residual_ns, agreement.matched) == (777, 2, 10)
+
+
+def test_begin_and_end_events_are_merged_as_they_are_and_that_is_said(tmp_path: Path) -> None:
+    heads = []
+    for rank in (0, 1):
+        pair = [{"ph": "B", "name": "b", "pid": 1, "tid": 1, "ts": 1}, {"ph": "E", "pid": 1, "tid": 1, "ts": 50}]
+        (tmp_path / f"{rank}.json").write_bytes(trace([operation("a", 2, 5), operation("c", 5, 9), *pair]))
+        heads.append(TraceFileHead(path=str(tmp_path / f"{rank}.json"), size_bytes=1, rank=rank))
+    merged = merge(heads, str(tmp_path / "o.json"), align="none")
+    assert sum("begin and end events" in note for note in merged.exported.notes) == 2
+    assert sorted(load(str(tmp_path / "o.json")).duration_ns.tolist()) == [5_000] * 2 + [9_000] * 2 + [49_000] * 2
