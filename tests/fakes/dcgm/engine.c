@@ -38,7 +38,7 @@ void engine_reset(void) {
     memset(groups, 0, sizeof(groups));
     memset(lists, 0, sizeof(lists));
     memset(watches, 0, sizeof(watches));
-    prof_is_paused = 0;
+    prof_is_paused = prof_was_renewed = 0;
 }
 
 uintptr_t engine_new_group(void) {

@@ -89,6 +89,7 @@ class Profiling:
         self._retry_at: float | None = None
         self.is_paused = False
         self._is_engine_paused = False
+        self._settled_at = 0.0
         self.fields_of: dict[int, tuple[int, ...]] = {}
         self.why = ""
         self.without: dict[int, str] = {}  # GPUs that have no such counters, and why
@@ -105,6 +106,11 @@ class Profiling:
             return ProfilingState.TAKEN
         return ProfilingState.ON if self.fields_of else ProfilingState.OFF
 
+    @property
+    def is_settling(self) -> bool:
+        """Whether the counters were begun so lately that blanks are no fault: the first window is not over yet."""
+        return self._clock() < self._settled_at
+
     def start(self, gpus: Sequence[int], instances: Sequence[Instance]) -> None:
         """Watch what these have. Raises DcgmError only when the connection is lost."""
         self._gpus, self._instances = tuple(gpus), tuple(instances)
@@ -113,6 +119,7 @@ class Profiling:
         if not self._wanted or self.is_paused:
             return
         self._retry_at = None
+        self._settled_at = self._clock() + 2 * self._period_s
         alike: dict[tuple[MetricGroup, ...], list[int]] = {}
         for gpu in gpus:
             try:
@@ -150,6 +157,7 @@ class Profiling:
         if not self._resume_engine():
             return False
         self.is_paused = False
+        self._settled_at = self._clock() + 2 * self._period_s
         if not self.fields_of:  # devices changed meanwhile, or somebody else had the hardware
             self._retry_at = self._clock()
         return True

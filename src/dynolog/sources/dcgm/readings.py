@@ -57,7 +57,7 @@ class Readings:
         up = {int(reading.device) for reading in readings if reading.is_up}
         missing = self._known.missing(found.gpus)  # now that those that are there have said who they are
         readings += [self._lost(gpu, "DCGM no longer lists it: it fell off the bus or was reset") for gpu in missing]
-        readings += [self._of_instance(found, instance) for instance in found.instances if instance.gpu in up]
+        readings += [self._of_instance(session, found, instance) for instance in found.instances if instance.gpu in up]
         repaired = self._mend(session)
         times = [gathered.oldest_us for gathered in found.fast.values() if gathered.oldest_us]
         return GpuSample(
@@ -109,7 +109,8 @@ class Readings:
             for key in _NOT_OF_DIVIDED:
                 values.pop(key, None)
         self._judge_profiling(session, gpu, gathered, values)
-        self._note_blanks(gpu, gathered, slow, values)
+        self._note_blanks(gathered.blank | slow.blank, session.profiling.is_settling, values)
+        self._unsupported[gpu] = gathered.unsupported | slow.unsupported
         self.xids.put(gpu, values, counters)
         return _reading(gpu, identity, values, counters)
 
@@ -134,20 +135,18 @@ class Readings:
             self._watchdog.look(gpu, has_values=has_values, is_fine_otherwise=is_fine)
         (self._busy_before.add if is_busy else self._busy_before.discard)(gpu)
 
-    def _note_blanks(self, gpu: int, gathered: Gathered, slow: Gathered, values: dict[str, int | float | str]) -> None:
+    def _note_blanks(self, blank: set[int], is_settling: bool, values: dict[str, int | float | str]) -> None:
         assert self._choice is not None
-        blank = gathered.blank | slow.blank
+        if is_settling:
+            blank = {number for number in blank if not fields.is_profiling(number)}
         values["gpu_blank_values"] = len(blank)
         values["dcgm_error"] = int(bool(blank & self._choice.asked))
-        self._unsupported[gpu] = gathered.unsupported | slow.unsupported
 
-    def _of_instance(self, found: Round, instance: Instance) -> GpuReading:
-        assert self._choice is not None
+    def _of_instance(self, session: Session, found: Round, instance: Instance) -> GpuReading:
         gathered = found.fast.get(instance.entity) or Gathered()
         gathered.finish()
         values = gathered.values
-        values["gpu_blank_values"] = len(gathered.blank)
-        values["dcgm_error"] = int(bool(gathered.blank & self._choice.asked))
+        self._note_blanks(gathered.blank, session.profiling.is_settling, values)
         return _reading(
             instance.gpu,
             self._known.of(instance.gpu),

@@ -14,7 +14,9 @@ def test_blanks_of_each_type_are_no_value(rig: Rig, word: str) -> None:
     """B02: an integer, a double, a text and a scaled counter; counted, and never a number."""
     fields = (100, 1009, 156, 252) if word == "blank32" else (100, 1009, 155, 1002, 156, 252, 54)
     rig.script.say("gpus 2", *(f"value 0 {field} {word}" for field in fields))
-    sample = rig.backend().sample()
+    backend = rig.backend()
+    backend.sample()
+    sample = rig.next_sample(backend, 20)
     reading = of(sample, 0)
     gone = {"gpu_frequency_mhz", "pcie_tx_bytes", "gpu_memory_used_bytes"}
     gone |= set() if word == "blank32" else {"gpu_power_draw", "sm_active_ratio"}

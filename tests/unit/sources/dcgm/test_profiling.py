@@ -39,7 +39,7 @@ def test_profiling_that_went_blank_is_paused_and_resumed_once(rig: Rig) -> None:
     samples = [rig.next_sample(backend) for _ in range(3)]
     assert all("sm_active_ratio" not in of(sample, 2).values for sample in samples)
     assert of(samples[0], 2).values["gpu_power_draw"] == 412.5
-    assert of(samples[0], 2).values["dcgm_error"] == 1
+    assert of(samples[2], 2).values["dcgm_error"] == 1
     assert len(rig.script.calls("dcgmProfPause")) == len(rig.script.calls("dcgmProfResume")) == 1
     assert "GPU 2 went blank" in notices(samples[2])["dcgm_profiling_renewed"]
     assert "sm_active_ratio" in of(rig.next_sample(backend), 2).values
@@ -60,6 +60,15 @@ def test_profiling_that_stays_blank_is_said_and_tried_again_seldom(rig: Rig) -> 
         rig.next_sample(backend)
     assert len(rig.script.calls("dcgmProfPause")) == 2
     assert "sm_active_ratio" in of(samples[-1], 1).values
+
+
+def test_counters_that_have_no_window_yet_are_no_error(rig: Rig) -> None:
+    """B12: after a start they are blank for a window or two; after that it is a fault."""
+    rig.script.say("stuck 2")
+    backend = rig.backend()
+    errors = [of(backend.sample(), 2).values["dcgm_error"]]
+    errors += [of(rig.next_sample(backend), 2).values["dcgm_error"] for _ in range(3)]
+    assert errors == [0, 0, 1, 1]
 
 
 def test_a_gpu_that_never_had_profiling_values_is_left_alone(rig: Rig) -> None:
