@@ -37,6 +37,7 @@ class FleetCommand(Protocol):
 FLEET_COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("fleet_tables", "status"),
     "version": ("fleet_tables", "version"),
+    "doctor": ("doctor.on_hosts", "doctor"),
     "ps": ("fleet_tables", "ps"),
     "gpus": ("fleet_tables", "gpus"),
     "metrics": ("fleet_tables", "metrics"),

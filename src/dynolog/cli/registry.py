@@ -23,6 +23,7 @@ class Entry(msgspec.Struct, frozen=True):
 COMMANDS = (
     Entry("status", "status", "Status"),
     Entry("version", "version", "Version"),
+    Entry("doctor", "doctor.command", "Doctor"),
     Entry("gputrace", "gputrace", "Gputrace"),
     Entry("trace", "trace", "Trace"),
     Entry("trace-validate", "trace_validate", "TraceValidate"),

@@ -1,0 +1,115 @@
+"""One process that somebody wants to trace: as this machine shows it, and as the daemon knows it."""
+
+import os
+import time
+
+import msgspec
+
+from dynolog.cli.doctor.evidence import Evidence
+from dynolog.cli.doctor.patience import look_at_each
+from dynolog.cli.doctor.survey import Seen, look_at
+from dynolog.model.trace_request import NotTraced
+from dynolog.model.trainer import TrainerInfo
+from dynolog.sources.host_files import HostFiles
+from dynolog.sources.open_files import open_links
+from dynolog.sources.unix_sockets import NamedSocket, parse_unix_sockets
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """`pid` is this machine's. `seen` is None when there is no such process here, `hangs` when it did not let itself be looked at.
+
+    `age_s` is how long it has run (None: unknown). `sockets` are the named unix sockets of its network namespace, `clients` those of
+    them that libkineto polls from in this very process. `verdict` is what the daemon says to a request for its trace that starts
+    nothing: None when it would be traced, or was not asked.
+    """
+
+    pid: int
+    seen: Seen | None = None
+    hangs: bool = False
+    trainer: TrainerInfo | None = None
+    age_s: float | None = None
+    sockets: tuple[NamedSocket, ...] = ()
+    clients: tuple[NamedSocket, ...] = ()
+    verdict: NotTraced | None = None
+    log_file: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Its named variables, {} when they cannot be read."""
+        return self.seen.facts.environment if self.seen and self.seen.facts else {}
+
+    @property
+    def net_namespace(self) -> int:
+        """Inode number, 0 when unknown."""
+        return self.seen.facts.net_namespace if self.seen and self.seen.facts else 0
+
+    @property
+    def command(self) -> str:
+        """Its command line, cut."""
+        if self.seen is None:
+            return self.trainer.command if self.trainer else ""
+        return " ".join(self.seen.arguments)[:120] or self.seen.name
+
+    @property
+    def may_be_read(self) -> bool:
+        """Whether its environment and memory map are ours to see."""
+        return self.seen is not None and self.seen.is_readable
+
+
+def find_subject(evidence: Evidence, pid: int) -> Subject:
+    """Look at one process of this machine by its pid here, or by that of a trainer in its own namespace when none has it here."""
+    if not evidence.is_local:
+        return Subject(pid=pid, trainer=_claimed(evidence, pid))
+    here = pid
+    if (
+        not os.path.exists(evidence.host.path(f"proc/{pid}"))
+        and (trainer := _claimed(evidence, pid))
+        and trainer.host_pid
+    ):
+        here = trainer.host_pid
+    looks = look_at_each([here], lambda one: look_at(evidence.host, one, whole=True))
+    subject = subject_of(evidence, here, looks.answers.get(here))
+    return msgspec.structs.replace(subject, hangs=bool(looks.hanging))
+
+
+def subject_of(evidence: Evidence, pid: int, seen: Seen | None) -> Subject:
+    """What else is to be known of a process that was seen."""
+    facts = seen.facts if seen else None
+    sockets = _sockets(evidence.host, pid) if seen else ()
+    return Subject(
+        pid=pid,
+        seen=seen,
+        trainer=evidence.trainer_of(pid),
+        age_s=_age_s(facts.stat.start_time_ticks) if facts else None,
+        sockets=sockets,
+        clients=_clients(evidence.host, pid, sockets),
+    )
+
+
+def _claimed(evidence: Evidence, pid: int) -> TrainerInfo | None:
+    """The trainer whose host pid it is, else the only one that calls itself so in its own namespace."""
+    if trainer := evidence.trainer_of(pid):
+        return trainer
+    claiming = [trainer for trainer in evidence.trainers if trainer.pid == pid]
+    return claiming[0] if len(claiming) == 1 else None
+
+
+def _sockets(host: HostFiles, pid: int) -> tuple[NamedSocket, ...]:
+    try:
+        return tuple(parse_unix_sockets(host.read(f"proc/{pid}/net/unix")))
+    except OSError:  # another user's, or it has ended
+        return ()
+
+
+def _clients(host: HostFiles, pid: int, sockets: tuple[NamedSocket, ...]) -> tuple[NamedSocket, ...]:
+    trainers = {f"socket:[{one.inode}]": one for one in sockets if one.is_of_trainer}
+    if not trainers:
+        return ()
+    return tuple(trainers[link] for link in open_links(host.path(f"proc/{pid}/fd")) if link in trainers)
+
+
+def _age_s(start_time_ticks: int) -> float:
+    """Both count from boot, suspended time included (proc_pid_stat(5))."""
+    return max(time.clock_gettime(time.CLOCK_BOOTTIME) - start_time_ticks / _TICKS_PER_S, 0.0)
