@@ -211,7 +211,7 @@ def test_a_daemon_without_dcgm_has_paused_nothing() -> None:
     assert done.stdout == 'response length = 16\nresponse = {"status":false}\n'
     assert (done.returncode, done.stderr) == (
         1,
-        "dyno dcgm-pause: the daemon does not profile a GPU with DCGM: nothing was done\n",
+        "dyno dcgm-pause: nothing was done: the daemon does not profile a GPU, or its driver does not answer; `dyno gpus` tells\n",
     )
 
 
