@@ -45,6 +45,7 @@ FLEET_COMMANDS: Mapping[str, tuple[str, str]] = {
     "dcgm-pause": ("fleet_tables", "dcgm_pause"),
     "dcgm-resume": ("fleet_tables", "dcgm_resume"),
     "gputrace": ("fleet_gputrace", "gputrace"),
+    "reload": ("fleet_reload", "reload"),
 }
 
 
@@ -63,7 +64,9 @@ def run_on_hosts(arguments: Invocation, target: Target, given: Mapping[str, str]
         raise CommandError(f"{' and '.join(given)} gave no host")
     module, function = FLEET_COMMANDS[arguments.command]
     command: FleetCommand = getattr(import_module(f"dynolog.cli.{module}"), function)
-    options = FanOutOptions(timeout_s=target.timeout_s, fanout=arguments.fanout, token_file=target.token_file)
+    options = FanOutOptions(
+        timeout_s=target.timeout_s, fanout=arguments.fanout, token_file=target.token_file, tls=target.tls
+    )
     return command(arguments, Fleet(hosts=hosts, options=options))
 
 

@@ -72,7 +72,13 @@ def _fetch(process: ProcessEntry, host: HostEntry, path: str, fan_out: FanOutOpt
     """One file. What goes wrong stands in the entry."""
     process.fetch_error = ""
     info = None if process.rank is None else DistributedInfo(rank=process.rank, world_size=process.world_size)
-    target = Target(hostname=host.host, port=host.port, token_file=fan_out.token_file, timeout_s=fan_out.timeout_s)
+    target = Target(
+        hostname=host.host,
+        port=host.port,
+        token_file=fan_out.token_file,
+        timeout_s=fan_out.timeout_s,
+        tls=fan_out.tls,
+    )
     try:
         if process.fetched and _is_here(process):
             return

@@ -33,5 +33,7 @@ def resume(arguments: argparse.Namespace, target: Target) -> int:
             # Following asks its daemon; without an answer this is what remains.
             process.outcome, process.reason = UNKNOWN, "its daemon had not acknowledged the request when dyno ended"
     manifest.state = "following"
-    fan_out = FanOutOptions(timeout_s=target.timeout_s, fanout=arguments.fanout, token_file=target.token_file)
+    fan_out = FanOutOptions(
+        timeout_s=target.timeout_s, fanout=arguments.fanout, token_file=target.token_file, tls=target.tls
+    )
     return conclude_group(arguments, fan_out, options, ManifestFile(manifest, arguments.resume))

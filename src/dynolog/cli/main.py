@@ -13,6 +13,7 @@ from dynolog.cli.printable import printable, printable_json
 from dynolog.fleet.targets import HostsError
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.rpc.client import CannotReach, NoAnswer, Target
+from dynolog.rpc.client_tls import ClientTlsError, client_tls
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,14 +39,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(command: Command, arguments: Invocation) -> int:
-    target = Target(
-        hostname=arguments.hostname,
-        port=arguments.port,
-        unix=arguments.unix,
-        token_file=arguments.token_file,
-        timeout_s=arguments.timeout,
-    )
     try:
+        target = Target(
+            hostname=arguments.hostname,
+            port=arguments.port,
+            unix=arguments.unix,
+            token_file=arguments.token_file,
+            timeout_s=arguments.timeout,
+            tls=client_tls(
+                authority=arguments.tls_ca,
+                certificate=arguments.tls_cert,
+                key=arguments.tls_key,
+                server_name=arguments.tls_server_name,
+                directory=arguments.certs_dir,
+            ),
+        )
         if hosts := arguments.hosts_given:
             from dynolog.cli.fleet import run_on_hosts  # noqa: PLC0415 - asyncio, only for many hosts
 
@@ -64,8 +72,8 @@ def _judge(error: DynologError) -> tuple[str, int]:
             return "cannot_reach", UNREACHABLE
         case NoAnswer():
             return "no_answer", UNREACHABLE
-        case HostsError():
-            return "hosts", USAGE
+        case HostsError() | ClientTlsError():
+            return "hosts" if isinstance(error, HostsError) else "tls", USAGE
         case CommandError():
             return "failed", error.exit_code
         case RequestError():

@@ -1,6 +1,7 @@
 """The arguments of dyno: global options before or after the subcommand, `-` and `_` alike, errors on one line."""
 
 import argparse
+import os
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
@@ -31,6 +32,11 @@ class Invocation(argparse.Namespace):
     port: int
     unix: str
     token_file: str
+    tls_ca: str
+    tls_cert: str
+    tls_key: str
+    tls_server_name: str
+    certs_dir: str
     timeout: float
     json: bool
     fanout: int
@@ -89,6 +95,10 @@ def _add_global_options(parser: argparse.ArgumentParser, *, suppress: bool) -> N
     group.add_argument("--port", type=port, default=default(1778), help="its RPC port (1778)")
     group.add_argument("--unix", metavar="PATH", default=default(""), help="its unix socket, instead of host and port")
     group.add_argument("--token-file", metavar="FILE", default=default(""), help="file that holds the shared secret")
+    for option, variable, help_line in _TLS_OPTIONS:
+        metavar = {"--tls-server-name": "NAME", "--certs-dir": "DIR"}.get(option, "FILE")
+        preset = os.environ.get(variable, "") if variable else ""
+        group.add_argument(option, metavar=metavar, default=default(preset), help=help_line)
     group.add_argument(
         "--timeout", metavar="S", type=positive_seconds, default=default(10.0), help="longest wait for an answer (10)"
     )
@@ -102,9 +112,18 @@ def _add_global_options(parser: argparse.ArgumentParser, *, suppress: bool) -> N
     )
 
 
-_GLOBAL_OPTIONS_WITH_VALUE = frozenset({"--hostname", "--port", "--unix", "--token-file", "--timeout", "--fanout"}) | {
-    entry.option for entry in HOST_OPTIONS
-}
+_TLS_OPTIONS = (
+    ("--tls-ca", "DYNO_TLS_CA", "speak TLS; the authority that signed the daemon's certificate ($DYNO_TLS_CA)"),
+    ("--tls-cert", "DYNO_TLS_CERT", "certificate to show to a daemon that asks for one ($DYNO_TLS_CERT)"),
+    ("--tls-key", "DYNO_TLS_KEY", "the key of --tls-cert ($DYNO_TLS_KEY)"),
+    ("--tls-server-name", "", "the name in the daemon's certificate, when it is called by another (a tunnel)"),
+    ("--certs-dir", "", "directory with ca.crt, client.crt and client.key, instead of the three"),
+)
+_GLOBAL_OPTIONS_WITH_VALUE = (
+    frozenset({"--hostname", "--port", "--unix", "--token-file", "--timeout", "--fanout"})
+    | {entry.option for entry in HOST_OPTIONS}
+    | {option for option, _, _ in _TLS_OPTIONS}
+)
 
 
 def find_command(words: Sequence[str]) -> Entry | None:

@@ -39,6 +39,7 @@ COMMANDS = (
     Entry("exporters", "exporters", "Exporters"),
     Entry("dcgm-pause", "dcgm", "DcgmPause"),
     Entry("dcgm-resume", "dcgm", "DcgmResume"),
+    Entry("reload", "reload", "Reload"),
     Entry("perf", "perf", "Perf"),
     Entry("completion", "completion", "Completion"),
 )

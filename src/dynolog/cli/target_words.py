@@ -18,4 +18,9 @@ def command_for(target: Target, *words: str) -> str:
             options += ["--port", str(target.port)]
     if target.token_file:
         options += ["--token-file", target.token_file]
+    if target.tls is not None and not target.unix:
+        options += ["--tls-ca", target.tls.authority]
+        options += ["--tls-cert", target.tls.certificate] if target.tls.certificate else []
+        options += ["--tls-key", target.tls.key] if target.tls.key else []
+        options += ["--tls-server-name", target.tls.server_name] if target.tls.server_name else []
     return shlex.join(["dyno", *options, *words])

@@ -11,6 +11,7 @@ from dynolog.exporters.registry import EXPORTERS, chosen
 from dynolog.exporters.selected import Selections
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import Settings
+from dynolog.rpc.check import check_rpc
 
 
 class _Remarks(logging.Handler):
@@ -32,6 +33,7 @@ def check_exporters(settings: Settings) -> tuple[str, ...]:
     gpu.options_of(settings, settings.text("root_dir"), settings.number(gpu.INTERVAL.name))
     tpu.check_flags(settings)
     check_environment_map(settings)
+    check_rpc(settings)
     remarks = _Remarks()
     root = logging.getLogger()
     root.addHandler(remarks)

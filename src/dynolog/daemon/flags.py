@@ -3,7 +3,6 @@
 from dynolog.attribution.flags import FLAGS as ATTRIBUTION_FLAGS
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.collectors.spec import CollectorSpec
-from dynolog.daemon.flags_not_built import NOT_BUILT_FLAGS
 from dynolog.daemon.glog_flags import GLOG_FLAGS
 from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
 from dynolog.exporters.registry import EXPORTERS
@@ -126,7 +125,6 @@ def declared_flags() -> tuple[Flag, ...]:
         *ATTRIBUTION_FLAGS,
         *DELIVERY_FLAGS,
         *(flag for exporter in EXPORTERS for flag in exporter.flags),
-        *NOT_BUILT_FLAGS,
     ]
     # Two collectors may share a flag (--per_cpu).
     return tuple({flag.name: flag for flag in flags}.values())

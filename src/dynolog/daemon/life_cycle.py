@@ -16,6 +16,7 @@ from dynolog.daemon.service_manager import ServiceManager
 from dynolog.daemon.wiring import Daemon
 from dynolog.model.errors import AddressInUse, DynologError, FlagError
 from dynolog.model.flag import Settings
+from dynolog.model.reload import ReloadReport
 from dynolog.pipeline.config import config_of
 
 _log = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ class LifeCycle:
         self._daemon: Daemon | None = None
         self._stopped_by = ""
         self._manager = ServiceManager()
+        self._reloading = asyncio.Lock()
+        self._hangup: asyncio.Task[ReloadReport] | None = None
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT. Raises DynologError when it cannot start."""
@@ -70,12 +73,12 @@ class LifeCycle:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_stop, number, stop)
-        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup, loop)
         loop.set_exception_handler(_on_loop_error)
         _log.info("Starting dynolog, version = %s", __version__)
         for sentence in self._said:
             _log.warning("%s", sentence)
-        daemon = self._daemon = Daemon(self._settings, self._sink, loop, self._said)
+        daemon = self._daemon = Daemon(self._settings, self._sink, loop, self._said, reload=self)
         try:
             daemon.rpc.start()
             if daemon.ipc is not None:
@@ -115,29 +118,43 @@ class LifeCycle:
         self._stopped_by = signal.Signals(number).name
         stop.set()
 
-    def _on_hangup(self) -> None:
-        self._manager.reloading()
-        try:
-            self._reload()
-        finally:
-            self._manager.reloaded()
+    def _on_hangup(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Kept, because the loop holds its tasks by weak references only.
+        self._hangup = loop.create_task(self.reload())
 
-    def _reload(self) -> None:
+    async def reload(self) -> ReloadReport:
+        """Reopen the log and read everything again that can change while the daemon runs (rpc.services.ReloadService)."""
+        async with self._reloading:
+            self._manager.reloading()
+            try:
+                return await self._reload()
+            finally:
+                self._manager.reloaded()
+
+    async def _reload(self) -> ReloadReport:
         self._sink.reopen()
         try:
             parsed = self._reread()
         except DynologError as error:
-            _log.error("SIGHUP: log reopened, flags not reloaded: %s", error)
-            return
+            _log.error("reload: log reopened, flags not reloaded: %s", error)
+            return ReloadReport(errors=(f"flags not reloaded: {error}",))
         kept, changed = self._take_over(parsed)
-        if self._daemon is not None:
-            self._daemon.pipeline.reconfigure(config_of(self._settings, COLLECTORS))
-            self._daemon.selections.reload()
         for sentence in parsed.warnings:
             _log.warning("%s", sentence)
         if kept:
-            _log.warning("SIGHUP: these take effect at the next start: %s", ", ".join(f"--{name}" for name in kept))
-        _log.info("SIGHUP: log reopened; %s", f"now in effect: {', '.join(changed)}" if changed else "no flag changed")
+            _log.warning("reload: these take effect at the next start: %s", ", ".join(kept))
+        parts: list[ReloadReport] = []
+        if self._daemon is not None:
+            self._daemon.pipeline.reconfigure(config_of(self._settings, COLLECTORS))
+            parts = [self._daemon.selections.reload(), await self._daemon.rpc.reload()]
+        changed += [one for part in parts for one in part.changed]
+        _log.info("reload: log reopened; %s", f"now in effect: {', '.join(changed)}" if changed else "no flag changed")
+        return ReloadReport(
+            changed=tuple(changed),
+            waiting=(*kept, *(one for part in parts for one in part.waiting)),
+            errors=tuple(one for part in parts for one in part.errors),
+            warnings=parsed.warnings,
+        )
 
     def _take_over(self, parsed: ParsedFlags) -> tuple[list[str], list[str]]:
         """Put the live flags that changed into effect; the names of those that must wait, and what changed."""
@@ -149,8 +166,11 @@ class LifeCycle:
             if name not in old:
                 merged.pop(name, None)
         self._settings.update(merged)
-        changed = [f"--{name}={self._settings.value(name)}" for name in differing if name not in kept]
-        return sorted(kept), sorted(changed)
+        changed = [self._shown(name) for name in differing if name not in kept]
+        return sorted(f"--{name}" for name in kept), sorted(changed)
+
+    def _shown(self, name: str) -> str:
+        return f"--{name}" if self._settings.flags[name].secret else f"--{name}={self._settings.value(name)}"
 
     def _stop_threads(self) -> None:
         if self._daemon is None:

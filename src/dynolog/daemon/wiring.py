@@ -31,7 +31,7 @@ from dynolog.profiling.destinations import check_destinations
 from dynolog.profiling.service import TraceService
 from dynolog.profiling.trace_watch import TraceWatch
 from dynolog.rpc.server import RpcServer
-from dynolog.rpc.services import Services
+from dynolog.rpc.services import NoReload, ReloadService, Services
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.process import ProcessReader
 
@@ -68,7 +68,12 @@ class Daemon:
     """All parts of a running daemon. Made and used on the socket thread."""
 
     def __init__(
-        self, settings: Settings, sink: GlogSink, loop: asyncio.AbstractEventLoop, said: tuple[str, ...] = ()
+        self,
+        settings: Settings,
+        sink: GlogSink,
+        loop: asyncio.AbstractEventLoop,
+        said: tuple[str, ...] = (),
+        reload: ReloadService | None = None,
     ) -> None:
         self.settings = settings
         clock = SystemClock()
@@ -125,9 +130,14 @@ class Daemon:
                 file_name=IPC_NAME,
             )
         self.status = Status(self, sink, hostname(), said)
-        self.rpc = RpcServer(
-            loop, Services(traces=self.traces, metrics=self.latest, status=self.status, gpus=self.gpus), settings, clock
+        services = Services(
+            traces=self.traces,
+            metrics=self.latest,
+            status=self.status,
+            gpus=self.gpus,
+            reload=reload or NoReload(),
         )
+        self.rpc = RpcServer(loop, services, settings, clock)
 
     def ipc_status(self) -> IpcStatus | None:
         """The counters of the IPC, None when it is off. From any thread."""

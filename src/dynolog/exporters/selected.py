@@ -11,6 +11,7 @@ from dynolog.exporters.selection_rules import FLAG, Rules, read_rules
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
 from dynolog.model.errors import FlagError
 from dynolog.model.record import Record
+from dynolog.model.reload import ReloadReport
 from dynolog.pipeline.delivery import Exporter, Progress, QueueingExporter
 
 _log = logging.getLogger(__name__)
@@ -95,24 +96,29 @@ class Selections:
         else:
             spec.factory(context)
 
-    def reload(self) -> None:
-        """Read the file again, for a SIGHUP: new rules take effect at once, new names at the next start."""
+    def reload(self) -> ReloadReport:
+        """Read the file again: new rules take effect at once, new names at the next start. What came of it is also logged."""
         if not self._path:
-            return
+            return ReloadReport()
+        changed: list[str] = []
+        waiting: list[str] = []
         try:
             rules = self._read()
         except FlagError as error:
-            _log.error("SIGHUP: rules of exporters not reloaded: %s", error)
-            return
+            _log.error("reload: rules of exporters not reloaded: %s", error)
+            return ReloadReport(errors=(f"rules of exporters not reloaded: {error}",))
         for name, exporter in self._made.items():
             old, new = self._rules.get(name, Rules()), rules.get(name, Rules())
             if old.rename != new.rename:
-                _log.warning("SIGHUP: --%s: [%s]: rename takes effect at the next start", FLAG, name)
+                _log.warning("reload: --%s: [%s]: rename takes effect at the next start", FLAG, name)
+                waiting.append(f"--{FLAG}: [{name}]: rename")
                 new = rules[name] = msgspec.structs.replace(new, rename=old.rename)
             if new != old:
                 exporter.replace(self._selection(name, rules))
-                _log.info("SIGHUP: --%s: [%s]: new rules are in effect", FLAG, name)
+                _log.info("reload: --%s: [%s]: new rules are in effect", FLAG, name)
+                changed.append(f"--{FLAG}: [{name}]")
         self._rules = rules
+        return ReloadReport(changed=tuple(changed), waiting=tuple(waiting))
 
     def _renamed(self, selection: Selection) -> ExporterContext:
         return msgspec.structs.replace(

@@ -11,6 +11,7 @@ from dynolog.fleet.host_call import HostAnswer as HostAnswer  # noqa: PLC0414 - 
 from dynolog.fleet.host_call import HostCaller
 from dynolog.fleet.host_call import Outcome as Outcome  # noqa: PLC0414 - as above
 from dynolog.fleet.targets import FleetTarget
+from dynolog.rpc.client_tls import ClientTls
 from dynolog.rpc.messages import Request
 
 T = TypeVar("T")
@@ -24,6 +25,7 @@ class FanOutOptions(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 10.0
     fanout: int = 512
     token_file: str = ""
+    tls: ClientTls | None = None
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -38,7 +40,7 @@ def ask_all(
     """Ask every host once, at the same time; the answers in the order of the hosts. Raises TokenFileError only."""
 
     async def all_of_them() -> list[HostAnswer]:
-        caller = HostCaller(options.token_file)
+        caller = HostCaller(options.token_file, options.tls)
 
         def one(target: FleetTarget) -> Awaitable[HostAnswer]:
             asked = request(target) if callable(request) else request

@@ -84,7 +84,7 @@ class _Following:
         if at_a_time < len(followed) + len(unacknowledged):  # then nobody may keep a connection for long
             self._ask_for_s = _ASK_FOR_IN_TURN_S
         self._turns = asyncio.Semaphore(at_a_time)
-        self._caller = HostCaller(self._options.token_file)
+        self._caller = HostCaller(self._options.token_file, self._options.tls)
         async with asyncio.TaskGroup() as group:
             for host, processes in followed:
                 group.create_task(self._follow(host, processes))

@@ -6,7 +6,7 @@ import errno
 import socket
 import time
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -14,9 +14,14 @@ from dynolog.fleet.resolver import Address, Resolver
 from dynolog.fleet.targets import FleetTarget
 from dynolog.model.errors import RequestError
 from dynolog.rpc.client import raise_if_failed
+from dynolog.rpc.client_tls import ClientTls
 from dynolog.rpc.framing import LENGTH, frame
 from dynolog.rpc.messages import GetStatus, GetVersion, Request
+from dynolog.rpc.tls_errors import is_tls_error, why_daemon_is_not_trusted
 from dynolog.rpc.token import read_token, sign
+
+if TYPE_CHECKING:
+    from dynolog.fleet.tls_stream import TlsStream
 
 T = TypeVar("T")
 MAX_REPLY_BYTES = 16 << 20
@@ -91,10 +96,16 @@ class _Call:
 
 
 class HostCaller:
-    """Calls daemons; the secret is read once. Raises TokenFileError when it is made with a file that cannot be used."""
+    """Calls daemons; the secret and the certificates are read once.
 
-    def __init__(self, token_file: str = "") -> None:
+    Raises TokenFileError or ClientTlsError when it is made with files that cannot be used.
+    """
+
+    def __init__(self, token_file: str = "", tls: ClientTls | None = None) -> None:
         self._token = read_token(token_file) if token_file else b""
+        self._tls = tls
+        if tls is not None:
+            tls.context()
         self._resolver = Resolver()
 
     async def ask(self, target: FleetTarget, request: Request, timeout_s: float) -> HostAnswer:
@@ -131,20 +142,33 @@ class HostCaller:
         )
 
     async def _exchange(self, call: _Call, target: FleetTarget, request: Request) -> bytes:
-        loop = asyncio.get_running_loop()
         with await self._connect(call, target) as sock:
             call.connected = True
             data = frame(self._encode(request))
-            call.sent_wall_ns = time.time_ns()
-            # One that refuses at once may close first; its answer is still there.
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                await loop.sock_sendall(sock, data)
             try:
-                return await _receive(call, loop, sock)
+                stream = await self._stream(sock, target)
+                call.sent_wall_ns = time.time_ns()
+                # One that refuses at once may close first; its answer is still there.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    await stream.send(data)
+                return await _receive(call, stream)
             except OSError as error:
                 if isinstance(error, TimeoutError):
                     raise
+                if self._tls is not None and is_tls_error(error):
+                    sentence = why_daemon_is_not_trusted(error, "the daemon", self._tls.name_for(target.host))
+                    raise _Trouble(Outcome.UNREACHABLE, sentence) from error
                 raise _Trouble(Outcome.NO_ANSWER, f"it dropped the connection ({error.strerror or error})") from error
+
+    async def _stream(self, sock: socket.socket, target: FleetTarget) -> "_PlainStream | TlsStream":
+        if self._tls is None:
+            return _PlainStream(sock)
+        # It imports ssl, which a fleet without TLS does without.
+        from dynolog.fleet.tls_stream import TlsStream  # noqa: PLC0415
+
+        stream = TlsStream(sock, self._tls, target.host)
+        await stream.handshake()
+        return stream
 
     def _encode(self, request: Request) -> bytes:
         body = msgspec.json.encode(request)
@@ -172,6 +196,22 @@ class HostCaller:
         raise _Trouble(Outcome.UNREACHABLE, _why_not(failure)) from failure
 
 
+class _PlainStream:
+    """A connection without TLS, with the calls of fleet.tls_stream.TlsStream."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._sock = sock
+
+    async def send(self, data: bytes) -> None:
+        """All of it."""
+        await self._loop.sock_sendall(self._sock, data)
+
+    async def receive(self) -> bytes:
+        """What has arrived next, b"" at the end."""
+        return await self._loop.sock_recv(self._sock, _PIECE_BYTES)
+
+
 async def _connect_to(address: Address, timeout_s: float) -> socket.socket:
     family, where = address
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -193,7 +233,7 @@ def _why_not(error: OSError) -> str:
     return f"no connection ({(error.strerror or str(error)).lower()})"
 
 
-async def _receive(call: _Call, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
+async def _receive(call: _Call, stream: "_PlainStream | TlsStream") -> bytes:
     received = bytearray()
     length = -1
     while True:
@@ -203,7 +243,7 @@ async def _receive(call: _Call, loop: asyncio.AbstractEventLoop, sock: socket.so
                 raise _Trouble(Outcome.NOT_UNDERSTOOD, f"its answer claims to have {length} bytes: check the port")
         if length >= 0 and len(received) >= LENGTH.size + length:
             return bytes(received[LENGTH.size : LENGTH.size + length])
-        piece = await loop.sock_recv(sock, _PIECE_BYTES)
+        piece = await stream.receive()
         if not received:
             call.received_wall_ns = time.time_ns()
         if not piece:

@@ -77,7 +77,7 @@ def survey_hosts(
     """Ask all; the timeout is for all questions to one host together. Raises TokenFileError only."""
 
     async def all_of_them() -> list[Survey]:
-        surveyor = _Surveyor(HostCaller(options.token_file), request, names, options.timeout_s)
+        surveyor = _Surveyor(HostCaller(options.token_file, options.tls), request, names, options.timeout_s)
         return await each(targets, surveyor.ask, options.fanout)
 
     return run(all_of_them())

@@ -17,7 +17,7 @@ def trigger(manifest: Manifest, requests: Mapping[str, SetKinetOnDemandRequest],
     by_host = processes_by_host(manifest)
 
     async def all_of_them() -> None:
-        caller = HostCaller(options.token_file)
+        caller = HostCaller(options.token_file, options.tls)
 
         async def one(host: HostEntry) -> None:
             processes = by_host.get(host.label, [])

@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from dynolog.model.capture import CaptureInfo
+from dynolog.model.role import Role
 
 
 class Transport(StrEnum):
@@ -19,13 +20,16 @@ class Transport(StrEnum):
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks. `uid` is known on the unix socket (SO_PEERCRED) and on loopback (inet_diag), else None.
 
-    `authenticated`: a valid token came with the request. `may_act_for` decides whose trainers may be traced and fetched.
+    `authenticated`: a token, a certificate or a rule lets it act for everybody. `name` is what proved that, for messages ("certificate
+    ops-1"). `may_act_for` decides whose trainers may be traced and fetched.
     """
 
     transport: Transport
     uid: int | None = None
     authenticated: bool = False
     address: str = ""
+    role: Role = Role.TRACE
+    name: str = ""
 
     def may_act_for(self, uid: int, daemon_uid: int) -> bool:
         """Root, the daemon's own user and authenticated callers act for everybody; others for themselves."""

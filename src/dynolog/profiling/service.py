@@ -331,10 +331,10 @@ def _own_net_namespace() -> int:
 
 
 def describe(caller: Caller) -> str:
-    """Who asks, as others are told: `uid 1000`, or the address of a remote caller."""
+    """Who asks, as others are told: `uid 1000`, `certificate ops-1`, or the address of a remote caller."""
     if caller.uid is not None:
         return f"uid {caller.uid}"
-    return caller.address or f"an unknown user ({caller.transport})"
+    return caller.name or caller.address or f"an unknown user ({caller.transport})"
 
 
 def _warnings(targets: _Targets, config: KinetoConfig, daemon_uid: int) -> list[str]:

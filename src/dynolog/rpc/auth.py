@@ -1,17 +1,17 @@
-"""Who is the caller, and what a caller of another machine may ask."""
+"""Who is the caller, and what may they ask."""
 
 import logging
 import os
-import time
-
-import msgspec
 
 from dynolog.model.clock import Clock
 from dynolog.model.errors import RequestError, SourceUnavailable
+from dynolog.model.role import Role
 from dynolog.model.trace_request import Caller, Transport
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.messages import Authenticated
 from dynolog.rpc.origin import Origin
+from dynolog.rpc.policy import MAIN_TOKEN, Identity, Policy
+from dynolog.rpc.refusal_log import RefusalLog
 from dynolog.rpc.token import TokenFileError, is_signed_with, read_token
 from dynolog.sources import inet_diag
 
@@ -69,7 +69,7 @@ class Token:
 
 
 class Gate:
-    """Decides who a caller is. `token` None: signed requests cannot be checked; `open_to_all`: nobody needs to sign."""
+    """Decides who a caller is and may be. `token` None: there is no --rpc_token_file; `open_to_all`: nobody needs to sign."""
 
     WINDOW_MS = 60_000
 
@@ -77,21 +77,52 @@ class Gate:
         self._threads = threads
         self._clock = clock
         self._token = token
+        self._tokens: dict[str, Token] = {}
         self._open_to_all = open_to_all
+        self._policy = Policy()
+        self._daemon_uid = os.geteuid()
         self._nonces = Nonces(self.WINDOW_MS)
         self._uids_are_whole = _uids_are_whole()
-        self._refusals = RefusalLog()
+        self.refusals = RefusalLog()
+        self.follow(self._policy)
 
-    def admits(self, origin: Origin, public: bool) -> bool:
-        """Whether this origin may ask without a signature; `public` functions are everybody's."""
-        return public or self._open_to_all or origin.is_local
+    def follow(self, policy: Policy) -> None:
+        """From now on, these rules hold."""
+        self._policy = policy
+        self._tokens = {MAIN_TOKEN: self._token} if self._token is not None else {}
+        self._tokens |= {rule.token_file: Token(rule.token_file) for rule in policy.rules if rule.token_file}
+
+    @property
+    def knows_strangers(self) -> bool:
+        """Whether a rule can let a caller of another machine in."""
+        return self._policy.knows_strangers
+
+    def admits_at_once(self, origin: Origin, role: Role) -> bool:
+        """Whether this origin may do what needs `role` whoever it is; if not, `caller` tells."""
+        return role is Role.NONE or (origin.is_local and role <= Role.READ and not self._policy.is_file)
+
+    def require(self, caller: Caller, role: Role, origin: Origin, function: str) -> None:
+        """Raises RequestError unless the caller has the role."""
+        if caller.role >= role:
+            return
+        if caller.role is Role.NONE and not (origin.is_local or caller.name):
+            raise self.refuse_unsigned(origin, function)
+        remedy = "--rpc_authz gives roles"
+        if role is Role.ADMIN and not self._policy.is_file:
+            remedy = "ask as root, as the daemon's user, or with a token"
+        who = caller.name or (origin.who if caller.uid is None else f"uid {caller.uid}")
+        raise RequestError(
+            "forbidden", f"{function} needs the role {role.word}, and {who} has {caller.role.word}: {remedy}"
+        )
 
     def refuse_unsigned(self, origin: Origin, function: str) -> RequestError:
-        """The answer to a request of another machine that should have been signed."""
-        if self._token is None:
-            remedy = "start the daemon with --rpc_token_file (or --rpc_allow_unauthenticated)"
+        """The answer to a request of another machine that proved nothing."""
+        if self._tokens:
+            remedy = "sign it with a token that the daemon knows: dyno --token-file FILE"
+        elif self._policy.is_file:
+            remedy = "no rule of --rpc_authz means this caller: add one with its certificate, or with a token_file"
         else:
-            remedy = "sign it with the daemon's token: dyno --token-file FILE"
+            remedy = "start the daemon with --rpc_token_file (or --rpc_allow_unauthenticated)"
         return self.refused(
             origin,
             function,
@@ -100,27 +131,23 @@ class Gate:
 
     def refused(self, origin: Origin, function: str, error: RequestError) -> RequestError:
         """Log a refusal (once a minute for the same caller and reason) and hand it back."""
-        self._refusals.add(origin, function, error)
+        self.refusals.add(origin, function, error)
         return error
 
-    async def check(self, signed: Authenticated, origin: Origin) -> None:
-        """Raises RequestError unless the signature is right, fresh and new."""
+    async def check(self, signed: Authenticated, origin: Origin) -> str:
+        """The token of a signed request, as Identity has it. Raises RequestError unless the signature is right, fresh and new."""
         try:
-            await self._check(signed)
+            return await self._check(signed)
         except RequestError as error:
             raise self.refused(origin, "a signed request", error) from error
 
-    async def _check(self, signed: Authenticated) -> None:
-        if self._token is None:
+    async def _check(self, signed: Authenticated) -> str:
+        if not self._tokens:
             raise RequestError("unauthenticated", "this daemon has no --rpc_token_file, so it cannot check a signature")
         if not 16 <= len(signed.nonce) <= 64 or not signed.nonce.isascii():
             raise RequestError("bad_request", "a nonce has 16 to 64 ASCII characters")
-        try:
-            token = await self._threads.run(self._token.value)
-        except TokenFileError as error:
-            log.warning("rpc: %s", error)
-            raise RequestError("unauthenticated", "the daemon cannot use its token file: its log says why") from error
-        if not is_signed_with(token, signed):
+        signer = await self._signer(signed)
+        if signer is None:
             raise RequestError("unauthenticated", "the signature is wrong: the token is not this daemon's")
         now_ms = self._clock.wall_ns() // 1_000_000
         if abs(now_ms - signed.time_ms) > self.WINDOW_MS:
@@ -130,17 +157,48 @@ class Gate:
                 f"the request was signed {apart_s:.0f} s before the daemon's time (60 allowed): set the clocks",
             )
         self._nonces.take(signed.nonce, signed.time_ms, now_ms)
+        return signer
 
-    async def caller(self, origin: Origin, authenticated: bool) -> Caller:
-        """The caller with its uid, which takes a look at the kernel's socket table when it came by loopback."""
+    async def _signer(self, signed: Authenticated) -> str | None:
+        """Which token it is signed with. One whose file cannot be used lets nobody in; when none can, RequestError."""
+        usable = False
+        for name, token in self._tokens.items():
+            try:
+                secret = await self._threads.run(token.value)
+            except TokenFileError as error:
+                log.warning("rpc: %s", error)
+                continue
+            usable = True
+            if is_signed_with(secret, signed):
+                return name
+        if not usable:
+            raise RequestError("unauthenticated", "the daemon cannot use its token file: its log says why")
+        return None
+
+    async def caller(self, origin: Origin, token: str | None) -> Caller:
+        """The caller with its uid, which takes a look at the kernel's socket table when it came by loopback, and with its role."""
         uid = origin.uid
         if origin.transport is Transport.LOOPBACK:
             uid = await self._uid_on_loopback(origin)
         if not self._uids_are_whole and uid == _overflow_uid():
             uid = None
-        # With the door open to all, another machine counts as one that has the secret.
-        trusted = authenticated or (self._open_to_all and not origin.is_local)
-        return Caller(transport=origin.transport, uid=uid, authenticated=trusted, address=origin.who)
+        identity = Identity(
+            transport=origin.transport,
+            uid=uid,
+            gids=origin.gids,
+            certificate=origin.certificate,
+            token=token,
+            host=origin.peer[0] if origin.peer else "",
+        )
+        grant = self._policy.grant(identity, self._daemon_uid, self._open_to_all)
+        return Caller(
+            transport=origin.transport,
+            uid=uid,
+            authenticated=grant.for_everybody,
+            address=origin.who,
+            role=grant.role,
+            name=grant.name,
+        )
 
     async def _uid_on_loopback(self, origin: Origin) -> int | None:
         if origin.peer is None or origin.own is None:
@@ -149,35 +207,6 @@ class Gate:
             return inet_diag.owner_of(origin.peer, origin.own)
         except SourceUnavailable:
             return await self._threads.run(inet_diag.owner_from_proc_net, origin.peer, origin.own)
-
-
-class _Refused(msgspec.Struct):
-    logged_s: float
-    unlogged: int = 0
-
-
-class RefusalLog:
-    """Logs who was refused what, each once in `every_s`, with how often it was repeated."""
-
-    def __init__(self, every_s: float = 60.0, limit: int = 1024) -> None:
-        self._every_s = every_s
-        self._limit = limit
-        self._seen: dict[tuple[str, str, str], _Refused] = {}
-
-    def add(self, origin: Origin, function: str, error: RequestError) -> None:
-        """Note one refusal."""
-        host = origin.peer[0] if origin.peer else f"uid {origin.uid}"
-        now_s = time.monotonic()
-        key = (host, function, error.code)
-        seen = self._seen.get(key)
-        if seen is not None and now_s - seen.logged_s < self._every_s:
-            seen.unlogged += 1
-            return
-        again = f" ({seen.unlogged} more like it before)" if seen is not None and seen.unlogged else ""
-        log.warning("rpc: refused %s from %s: %s: %s%s", function, origin.who, error.code, error.sentence, again)
-        if len(self._seen) >= self._limit:
-            self._seen.clear()
-        self._seen[key] = _Refused(now_s)
 
 
 def _uids_are_whole() -> bool:

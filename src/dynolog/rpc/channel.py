@@ -4,6 +4,7 @@ import socket
 import time
 from typing import Any, Self
 
+from dynolog.rpc.client_tls import ClientTls
 from dynolog.rpc.framing import LENGTH, frame
 
 MAX_REPLY_BYTES = 64 << 20
@@ -46,8 +47,12 @@ class Channel:
         return cls(sock, deadline_s)
 
     @classmethod
-    def to_tcp(cls, hostname: str, port: int, timeout_s: float) -> Self:
-        """Connect to the first address of `hostname` that answers; each gets its share of the time. Raises OSError of the last."""
+    def to_tcp(cls, hostname: str, port: int, timeout_s: float, tls: ClientTls | None = None) -> Self:
+        """Connect to the first address of `hostname` that answers; each gets its share of the time. Raises OSError of the last.
+
+        With `tls`, an error of the handshake is an ssl.SSLError, and no other address is tried then.
+        """
+        context = tls.context() if tls is not None else None
         deadline_s = time.monotonic() + timeout_s
         failure = OSError(f"{hostname} has no address")
         addresses = _addresses(hostname, port)
@@ -65,8 +70,17 @@ class Channel:
                 failure = error
                 sock.close()
                 continue
+            break
+        else:
+            raise failure
+        if context is None or tls is None:
             return cls(sock, deadline_s)
-        raise failure
+        try:
+            sock.settimeout(max(deadline_s - time.monotonic(), 0.001))
+            return cls(context.wrap_socket(sock, server_hostname=tls.name_for(hostname)), deadline_s)
+        except BaseException:
+            sock.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,9 @@ import msgspec
 
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.rpc.channel import BadLength, Channel, ClosedEarly
+from dynolog.rpc.client_tls import ClientTls
 from dynolog.rpc.messages import GetStatus, GetVersion, Request, WaitTrace
+from dynolog.rpc.tls_errors import is_tls_error, why_daemon_is_not_trusted
 from dynolog.rpc.token import read_token, sign
 
 T = TypeVar("T")
@@ -18,7 +20,8 @@ T = TypeVar("T")
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """A daemon to talk to: TCP `hostname`:`port`, or a unix socket path when `unix` is set. Timeout in seconds for a whole call.
 
-    With `token_file` requests are signed with the secret in it (all but plain status and version, which need none).
+    With `token_file` requests are signed with the secret in it (all but plain status and version, which need none). With `tls`
+    TCP is spoken over TLS; the unix socket never is.
     """
 
     hostname: str = "localhost"
@@ -26,6 +29,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     unix: str = ""
     token_file: str = ""
     timeout_s: float = 10.0
+    tls: ClientTls | None = None
 
     @property
     def is_local(self) -> bool:
@@ -122,13 +126,32 @@ def connect(target: Target, timeout_s: float) -> Channel:
     try:
         if target.unix:
             return Channel.to_unix(target.unix, timeout_s)
-        return Channel.to_tcp(target.hostname, target.port, timeout_s)
+        return Channel.to_tcp(target.hostname, target.port, timeout_s, target.tls)
     except OSError as error:
+        if target.tls is not None and not target.unix:
+            raise_if_not_trusted(target, error)
         raise CannotReach(_unreachable(target, error)) from error
+
+
+def raise_if_not_trusted(target: Target, error: OSError) -> None:
+    """Raises CannotReach for an error of TLS, with what to do."""
+    if target.tls is None:
+        return
+    if is_tls_error(error):
+        raise CannotReach(
+            why_daemon_is_not_trusted(error, str(target), target.tls.name_for(target.hostname))
+        ) from error
+    if isinstance(error, ConnectionResetError):
+        raise CannotReach(
+            f"{target} ended the connection in the TLS handshake: its log says why, or it is a daemon without TLS"
+        ) from error
 
 
 def raise_for_lost(target: Target, error: OSError, timeout_s: float) -> NoReturn:
     """Turn what happened to a connection into what a person needs to know."""
+    # With TLS 1.3 a daemon says only after the handshake what it thinks of our certificate.
+    if is_tls_error(error):
+        raise_if_not_trusted(target, error)
     match error:
         case TimeoutError():
             raise CannotReach(

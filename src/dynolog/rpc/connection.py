@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from dynolog.rpc.certificate import CertificateNames
 from dynolog.rpc.fetch import send_trace
 from dynolog.rpc.framing import FrameReader, FrameRefused, frame
 from dynolog.rpc.methods import Answer, Fetch, failed
@@ -15,6 +16,7 @@ from dynolog.rpc.origin import Origin, origin_of
 
 if TYPE_CHECKING:
     from dynolog.rpc.connection_table import ConnectionTable
+    from dynolog.rpc.tls_socket import TlsSocket
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +37,14 @@ class Phase(Enum):
 
 
 class Connection:
-    """Its socket, its phase, and what it holds. Created for an accepted non-blocking socket; `start` does the rest."""
+    """Its socket, its phase, and what it holds. Created for an accepted non-blocking socket; `start` does the rest.
+
+    `certificate` is what the client showed in its TLS handshake, which is over.
+    """
 
     __slots__ = (
         "_body_bytes",
+        "_certificate",
         "_descriptor",
         "_discarded_bytes",
         "_more_comes",
@@ -54,8 +60,14 @@ class Connection:
         "phase",
     )
 
-    def __init__(self, table: "ConnectionTable", sock: socket.socket) -> None:
+    def __init__(
+        self,
+        table: "ConnectionTable",
+        sock: "socket.socket | TlsSocket",
+        certificate: CertificateNames | None = None,
+    ) -> None:
         self._table = table
+        self._certificate = certificate
         self._sock = sock
         self._descriptor = sock.fileno()
         self._reader = FrameReader()
@@ -98,6 +110,16 @@ class Connection:
             log.debug("rpc: a refusal was not taken: %s", error)
         self.close()
 
+    def turn_away(self, code: str, sentence: str) -> None:
+        """Say why, so that the client gets to read it, whatever it sends; instead of `start`."""
+        self._more_comes = True
+        self._reply(failed(code, sentence))
+
+    def read_away(self) -> None:
+        """Say nothing more, and let the client read what was said before; instead of `start`."""
+        self._more_comes = True
+        self._linger()
+
     def close(self) -> None:
         """End it in any phase."""
         if self.phase is Phase.CLOSED:
@@ -118,7 +140,7 @@ class Connection:
 
     def origin(self) -> Origin:
         """Where it comes from. Raises OSError when it is already gone."""
-        return origin_of(self._sock)
+        return origin_of(self._sock, self._certificate)
 
     # --- receiving -----------------------------------------------------------------------------------------------------
 

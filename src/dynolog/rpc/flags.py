@@ -29,8 +29,42 @@ FLAGS = (
         name="rpc_token_file",
         default="",
         help="file with the secret (at least 16 characters, readable by its owner only) that lets other machines and "
-        "other users do everything; read again when it changes. Make one: "
+        "other users do everything; read again when it changes (more tokens, with roles: --rpc_authz). Make one: "
         "(umask 077; head -c 32 /dev/urandom | base64 > FILE)",
+        section="rpc",
+    ),
+    Flag(
+        name="rpc_tls_cert",
+        default="",
+        help="PEM file with the daemon's certificate and those between it and the authority; turns TLS on for every TCP address "
+        "of the RPC, loopback included (the unix socket stays as it is). Read again when it changes",
+        section="rpc",
+    ),
+    Flag(name="rpc_tls_key", default="", help="PEM file with the key of --rpc_tls_cert, not encrypted", section="rpc"),
+    Flag(
+        name="rpc_tls_ca",
+        default="",
+        help="PEM file with the authorities whose client certificates are taken; clients must then show one",
+        section="rpc",
+    ),
+    Flag(
+        name="rpc_tls_crl",
+        default="",
+        help="PEM file with the list of client certificates that were revoked; with it, every authority needs a current list",
+        section="rpc",
+    ),
+    Flag(
+        name="certs_dir",
+        default="",
+        help="directory with server.crt, server.key, ca.crt and, if it is there, ca.crl: stands for the four flags before; "
+        "NO_CERTS means no TLS",
+        section="rpc",
+    ),
+    Flag(
+        name="rpc_authz",
+        default="",
+        help="TOML file with rules: which certificate, token, user or group may read, trace, or administer the daemon "
+        "(docs/security.md); SIGHUP and `dyno reload` read it again",
         section="rpc",
     ),
     Flag(

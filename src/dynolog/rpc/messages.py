@@ -12,6 +12,7 @@ from dynolog.model.capture import CaptureInfo
 from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.model.metric import Metric
 from dynolog.model.record import Record
+from dynolog.model.reload import ReloadReport
 from dynolog.model.status import DaemonStatus
 from dynolog.model.trace_request import NotTraced, RequestProgress
 from dynolog.model.trainer import TrainerInfo
@@ -208,6 +209,16 @@ class GpusReply(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "ok"
 
 
+class Reload(msgspec.Struct, frozen=True, tag_field="fn", tag="reload"):
+    """Asks the daemon to do what it does on SIGHUP: read its flag files, rules and the rest again, and reopen its log."""
+
+
+class ReloadReply(ReloadReport, frozen=True, kw_only=True):
+    """What came of it; `ok` also when some of it could not be read: `errors` says what."""
+
+    status: str = "ok"
+
+
 class Authenticated(msgspec.Struct, frozen=True, kw_only=True, tag_field="fn", tag="authenticated"):
     """Another request, signed with the shared secret; see rpc.token for what `mac` covers. It cannot hold another signed one."""
 
@@ -230,4 +241,5 @@ Request = (
     | GetMetrics
     | ListMetrics
     | GetGpus
+    | Reload
 )

@@ -14,6 +14,7 @@ from dynolog.model.clock import Clock
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.model.trace_request import Caller, TraceOutcome, TraceRequest
 from dynolog.profiling.job import identity_of, parse_job
+from dynolog.rpc.audit import AuditLog
 from dynolog.rpc.auth import Gate
 from dynolog.rpc.messages import (
     Authenticated,
@@ -33,6 +34,8 @@ from dynolog.rpc.messages import (
     ListProcesses,
     MetricsReply,
     ProcessesReply,
+    Reload,
+    ReloadReply,
     Request,
     SetKinetOnDemandRequest,
     StatusReply,
@@ -42,6 +45,7 @@ from dynolog.rpc.messages import (
     WaitTrace,
 )
 from dynolog.rpc.origin import Origin
+from dynolog.rpc.roles import needed
 from dynolog.rpc.services import Services, WrittenTrace
 from dynolog.rpc.turns import Turns
 
@@ -63,7 +67,6 @@ _JOB_ID_RANGE = range(-(1 << 63), 1 << 64)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Request).decode
-_PUBLIC = (GetStatus, GetVersion)
 
 
 class Fetch(msgspec.Struct, frozen=True):
@@ -130,6 +133,7 @@ class Methods:
         self._gate = gate
         self._clock = clock
         self.internal_errors = 0
+        self._audit = AuditLog()
         self._turns = Turns()
         self._tracing: Counter[str] = Counter()
         self._plain = {status: _encode({"status": status}) for status in (0, 1)}
@@ -150,6 +154,7 @@ class Methods:
             FetchTrace: self._fetch_trace,
             DcgmProfPause: self._dcgm_prof_pause,
             DcgmProfResume: self._dcgm_prof_resume,
+            Reload: self._reload,
         }
 
     def answer(self, body: bytes, origin: Callable[[], Origin]) -> bytes | Coroutine[Any, Any, Answer]:
@@ -181,14 +186,12 @@ class Methods:
     def _admit(self, request: Request | Authenticated, origin: Origin) -> bytes | Coroutine[Any, Any, Answer]:
         if isinstance(request, Authenticated):
             return self._answer_signed(request, origin)
-        public = isinstance(request, _PUBLIC) and not (isinstance(request, GetStatus) and request.verbose)
-        if not self._gate.admits(origin, public):
-            raise self._gate.refuse_unsigned(origin, str(request.__struct_config__.tag))
         if type(request) is GetVersion:
             return self._version
-        if at_once := self._at_once.get(type(request)):
+        at_once = self._at_once.get(type(request))
+        if at_once and self._gate.admits_at_once(origin, needed(request)):
             return self._answer_in_turn(at_once, request)
-        return self._answer_later(request, origin, authenticated=False)
+        return self._answer_known(request, origin, token=None)
 
     async def _answer_in_turn(self, at_once: Callable[[Any], bytes], request: Request) -> bytes:
         try:
@@ -199,27 +202,33 @@ class Methods:
 
     async def _answer_signed(self, signed: Authenticated, origin: Origin) -> Answer:
         try:
-            await self._gate.check(signed, origin)
+            token = await self._gate.check(signed, origin)
             request = decode(signed.request.encode("utf-8", "replace"))
-            if isinstance(request, Authenticated):
-                return failed("bad_request", "a signed request cannot hold another one")
-            if at_once := self._at_once.get(type(request)):
-                return await self._answer_in_turn(at_once, request)
         except Exception as error:  # noqa: BLE001 - the boundary of a request: counted, logged and answered
             return self._failed(error)
-        return await self._answer_later(request, origin, authenticated=True)
+        if isinstance(request, Authenticated):
+            return failed("bad_request", "a signed request cannot hold another one")
+        return await self._answer_known(request, origin, token)
 
-    async def _answer_later(self, request: Request, origin: Origin, authenticated: bool) -> Answer:
+    async def _answer_known(self, request: Request, origin: Origin, token: str | None) -> Answer:
+        """The answer to a caller whose role is looked up first."""
+        role, function = needed(request), str(request.__struct_config__.tag)
         try:
-            caller = await self._gate.caller(origin, authenticated)
+            caller = await self._gate.caller(origin, token)
             try:
-                return await self._later[type(request)](request, caller)
+                self._gate.require(caller, role, origin, function)
+                if at_once := self._at_once.get(type(request)):
+                    return await self._answer_in_turn(at_once, request)
+                answer = await self._later[type(request)](request, caller)
             except RequestError as error:
+                self._audit.refused(role, function, caller, request, error)
                 if error.code == "forbidden":
-                    self._gate.refused(origin, str(request.__struct_config__.tag), error)
+                    self._gate.refusals.add(origin, function, error)
                 raise
         except Exception as error:  # noqa: BLE001 - the boundary of a request: counted, logged and answered
             return self._failed(error)
+        self._audit.done(role, function, caller, request, answer if isinstance(answer, bytes) else answer.trace)
+        return answer
 
     def _failed(self, error: Exception) -> bytes:
         match error:
@@ -316,21 +325,17 @@ class Methods:
             raise
         return Fetch(trace, request.offset)
 
-    async def _dcgm_prof_pause(self, request: DcgmProfPause, caller: Caller) -> bytes:
+    async def _dcgm_prof_pause(self, request: DcgmProfPause, _: Caller) -> bytes:
         if not 0 < request.duration_s <= MAX_PAUSE_S:
             raise RequestError("bad_request", f"duration_s is {request.duration_s}: it must be 1 to {MAX_PAUSE_S}")
-        done = await self._services.gpus.pause(request.duration_s)
-        log.info("rpc: dcgmProfPause for %d s from %s: %s", request.duration_s, caller.address, _outcome(done))
-        return _encode(BoolReply(status=done))
+        return _encode(BoolReply(status=await self._services.gpus.pause(request.duration_s)))
 
-    async def _dcgm_prof_resume(self, _: DcgmProfResume, caller: Caller) -> bytes:
-        done = await self._services.gpus.resume()
-        log.info("rpc: dcgmProfResume from %s: %s", caller.address, _outcome(done))
-        return _encode(BoolReply(status=done))
+    async def _dcgm_prof_resume(self, _request: DcgmProfResume, _caller: Caller) -> bytes:
+        return _encode(BoolReply(status=await self._services.gpus.resume()))
 
-
-def _outcome(done: bool) -> str:
-    return "done" if done else "nothing was done"
+    async def _reload(self, _request: Reload, _caller: Caller) -> bytes:
+        report = await self._services.reload.reload()
+        return _encode(ReloadReply(**msgspec.structs.asdict(report)))
 
 
 def _close_unwanted(opening: asyncio.Future[WrittenTrace]) -> None:

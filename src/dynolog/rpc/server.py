@@ -6,17 +6,26 @@ import errno
 import logging
 import os
 import socket
+from typing import TYPE_CHECKING
 
 from dynolog.model.clock import Clock, SystemClock
+from dynolog.model.errors import FlagError
 from dynolog.model.flag import Settings
+from dynolog.model.reload import ReloadReport
 from dynolog.rpc.auth import Gate, Token
+from dynolog.rpc.authz_file import read_policy
 from dynolog.rpc.connection import Connection
 from dynolog.rpc.connection_table import ConnectionTable
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.listen import CannotListen, UnixListener, default_unix_path, tcp_listeners
 from dynolog.rpc.methods import Methods
 from dynolog.rpc.origin import is_loopback
+from dynolog.rpc.policy import Policy
 from dynolog.rpc.services import Services
+from dynolog.rpc.tls_files import TlsFiles, tls_files_of
+
+if TYPE_CHECKING:
+    from dynolog.rpc.handshake import Handshakes
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +36,13 @@ _OUT_OF_MEMORY = (errno.ENOBUFS, errno.ENOMEM)
 class RpcServer:
     """Serves `services` on the addresses of the flags (rpc.flags), on the thread of `loop`.
 
-    `notices` are sentences for a person about what was left out (`dyno status --verbose` shows them).
+    `notices` are sentences for a person about what was left out or is wrong (`dyno status --verbose` shows them).
     """
 
     # So many accepts a round; then whoever else waits on this thread has its turn.
     ACCEPT_BATCH = 16
     PAUSE_S = 0.2
+    HANDSHAKE_PAUSE_S = 0.02
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, services: Services, settings: Settings, clock: Clock | None = None
@@ -52,7 +62,8 @@ class RpcServer:
             settings.integer("rpc_max_connections"),
             settings.number("rpc_request_timeout_s"),
         )
-        self.notices: list[str] = []
+        self._notices: list[str] = []
+        self._handshakes: Handshakes | None = None
         self.port = 0
         self._listeners: list[socket.socket] = []
         self._unix: UnixListener | None = None
@@ -63,6 +74,9 @@ class RpcServer:
         """Listen and serve. Raises DynologError (port taken, no permission, unfit token file) before anything is served."""
         if self._token is not None:
             self._token.value()
+        self._follow(self._read_policy())
+        if files := tls_files_of(self._settings):
+            self._handshakes = self._with_tls(files)
         self._listeners = tcp_listeners(self._settings.names("rpc_bind_address"), self._settings.integer("port"))
         self.port = self._listeners[0].getsockname()[1]
         self._open_unix()
@@ -70,6 +84,47 @@ class RpcServer:
         self._reserve = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         for listener in self._listeners:
             self._loop.add_reader(listener.fileno(), self._on_connections, listener)
+
+    def _with_tls(self, files: TlsFiles) -> "Handshakes":
+        # They import ssl, which a daemon without TLS does without.
+        from dynolog.rpc.handshake import Handshakes  # noqa: PLC0415
+        from dynolog.rpc.server_tls import ServerTls  # noqa: PLC0415
+
+        timeout_s = self._settings.number("rpc_request_timeout_s")
+        return Handshakes(ServerTls(files, self._threads), self.connections, self._gate.refusals, timeout_s)
+
+    async def reload(self) -> ReloadReport:
+        """Read --rpc_authz, the tokens it names, and the TLS files again. What cannot be used stays as it was."""
+        changed, errors = [], []
+        try:
+            # Names of users and groups may be asked of a directory service.
+            if self._follow(await self._threads.run(self._read_policy)):
+                changed.append("the rules of --rpc_authz")
+        except FlagError as error:
+            errors.append(f"{error}: the rules from before stay in effect")
+            log.error("reload: %s", errors[-1])  # noqa: TRY400 - a fault of the file; a traceback tells nothing
+        if self._handshakes is not None:
+            before = await self._handshakes.tls.current()
+            if await self._handshakes.tls.current(anew=True) is not before:
+                changed.append("the certificate of --rpc_tls_cert")
+            if self._handshakes.tls.problem:
+                errors.append(self._handshakes.tls.problem)
+        return ReloadReport(changed=tuple(changed), errors=tuple(errors))
+
+    def _read_policy(self) -> Policy | None:
+        path = self._settings.text("rpc_authz")
+        return read_policy(path) if path else None
+
+    def _follow(self, policy: Policy | None) -> bool:
+        if policy is not None:
+            self._gate.follow(policy)
+        return policy is not None
+
+    @property
+    def notices(self) -> list[str]:
+        """See the class."""
+        problem = self._handshakes.tls.problem if self._handshakes is not None else ""
+        return [*self._notices, problem] if problem else list(self._notices)
 
     def _warn_of_other_machines(self) -> None:
         open_to = [
@@ -80,6 +135,8 @@ class RpcServer:
         if not open_to:
             return
         where = ", ".join(open_to)
+        if self._gate.knows_strangers or (self._handshakes is not None and self._handshakes.tls.asks_for_certificates):
+            return
         if self._settings.on("rpc_allow_unauthenticated"):
             self._say(
                 f"every machine that reaches {where} may trace any process here: --rpc_token_file would ask for a secret"
@@ -88,7 +145,7 @@ class RpcServer:
             self._say(f"other machines get only status and version on {where}: give --rpc_token_file for the rest")
 
     def _say(self, notice: str) -> None:
-        self.notices.append(notice)
+        self._notices.append(notice)
         log.warning("rpc: %s", notice)
 
     def _open_unix(self) -> None:
@@ -117,13 +174,19 @@ class RpcServer:
         self._listeners = []
         if self._unix is not None:
             self._unix.close()
+        if self._handshakes is not None:
+            self._handshakes.close()
         await self.connections.close()
         if self._reserve >= 0:
             os.close(self._reserve)
             self._reserve = -1
 
     def _on_connections(self, listener: socket.socket) -> None:
+        handshakes = self._handshakes if listener.family != socket.AF_UNIX else None
         for _ in range(self.ACCEPT_BATCH):
+            if handshakes is not None and not handshakes.has_room():
+                self._rest(listener, self.HANDSHAKE_PAUSE_S)
+                return
             try:
                 sock, _ = listener.accept()
             except (BlockingIOError, InterruptedError):
@@ -138,12 +201,17 @@ class RpcServer:
                 # The client is gone already (ECONNABORTED and what accept(2) lists for it): the next one.
                 continue
             sock.setblocking(False)
-            Connection(self.connections, sock).start()
+            if handshakes is not None:
+                handshakes.start(sock)
+            else:
+                Connection(self.connections, sock).start()
 
     def _on_shortage(self, listener: socket.socket, error: OSError) -> None:
         """No descriptor for the next client: an idle connection's is taken, else the client is let in by the reserve and sent away."""
         self._log_shortage(error)
-        if error.errno == errno.EMFILE and self.connections.make_room():
+        if error.errno == errno.EMFILE and (
+            (self._handshakes is not None and self._handshakes.make_room()) or self.connections.make_room()
+        ):
             return
         if self._reserve >= 0:
             os.close(self._reserve)
@@ -158,8 +226,11 @@ class RpcServer:
 
     def _pause(self, listener: socket.socket, error: OSError) -> None:
         self._log_shortage(error)
+        self._rest(listener, self.PAUSE_S)
+
+    def _rest(self, listener: socket.socket, pause_s: float) -> None:
         self._loop.remove_reader(listener.fileno())
-        self._loop.call_later(self.PAUSE_S, self._resume, listener)
+        self._loop.call_later(pause_s, self._resume, listener)
 
     def _resume(self, listener: socket.socket) -> None:
         if listener not in self._listeners:

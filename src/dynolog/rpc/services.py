@@ -6,9 +6,11 @@ from typing import Protocol
 import msgspec
 
 from dynolog.model.capture import WrittenTrace as WrittenTrace  # noqa: PLC0414 - part of this Protocol, so named from here too
+from dynolog.model.errors import RequestError
 from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.model.metric import Catalogue
 from dynolog.model.record import Record
+from dynolog.model.reload import ReloadReport
 from dynolog.model.status import DaemonStatus
 from dynolog.model.trace_request import Caller, RequestProgress, TraceOutcome, TraceRequest
 from dynolog.model.trainer import TrainerInfo
@@ -108,6 +110,22 @@ class NoGpus:
         return False
 
 
+class ReloadService(Protocol):
+    """What SIGHUP does (daemon.life_cycle). Lives on the socket thread."""
+
+    async def reload(self) -> ReloadReport:
+        """Do it."""
+        ...
+
+
+class NoReload:
+    """For a server without a daemon around it."""
+
+    async def reload(self) -> ReloadReport:
+        """It cannot."""
+        raise RequestError("unavailable", "this server has nothing to reload")
+
+
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """All of them, as the methods get them."""
 
@@ -115,3 +133,4 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     metrics: MetricsService
     status: StatusService
     gpus: GpuService = NoGpus()
+    reload: ReloadService = NoReload()

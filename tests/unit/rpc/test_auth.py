@@ -182,8 +182,8 @@ def test_in_a_partial_user_namespace_the_overflow_uid_is_nobody(monkeypatch: pyt
         origin = Origin(transport=Transport.UNIX, who="pid 1 of uid 65534", uid=65534)
         gate = Gate(FileThreads(asyncio.get_running_loop()), FixedClock(), None, open_to_all=False)
         gate._uids_are_whole = True
-        assert (await gate.caller(origin, authenticated=False)).uid == 65534
+        assert (await gate.caller(origin, token=None)).uid == 65534
         gate._uids_are_whole = False
-        assert (await gate.caller(origin, authenticated=False)).uid is None
+        assert (await gate.caller(origin, token=None)).uid is None
 
     run(callers())

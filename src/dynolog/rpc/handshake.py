@@ -1,0 +1,195 @@
+"""TLS handshakes: each of bounded time and memory, one step of one of them in a round of the loop.
+
+A step costs up to two milliseconds (a signature, and the check of another); hundreds of clients at once must not keep a trainer waiting.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+
+from dynolog.model.errors import RequestError
+from dynolog.rpc.certificate import CertificateNames
+from dynolog.rpc.connection import Connection
+from dynolog.rpc.connection_table import ConnectionTable
+from dynolog.rpc.deadline_queue import DeadlineQueue
+from dynolog.rpc.origin import origin_of
+from dynolog.rpc.refusal_log import RefusalLog
+from dynolog.rpc.server_tls import ServerTls
+from dynolog.rpc.tls_errors import why_handshake_failed
+from dynolog.rpc.tls_socket import Step, TlsSocket
+from dynolog.rpc.turns import Turns
+
+log = logging.getLogger(__name__)
+
+_HANDSHAKE_RECORD = 0x16
+_PLAIN = RequestError(
+    "tls_required",
+    "this port speaks TLS: give `dyno --tls-ca FILE` (and --tls-cert, --tls-key), or use the unix socket",
+)
+
+
+class Handshake:
+    """One client until its handshake is done; then it becomes a Connection. Created for an accepted non-blocking socket."""
+
+    __slots__ = ("_began_s", "_loop", "_sock", "_stream", "_table", "_task", "_wake")
+
+    def __init__(self, table: "Handshakes", sock: socket.socket) -> None:
+        self._table = table
+        self._loop = table.loop
+        self._sock: socket.socket | None = sock
+        self._stream: TlsSocket | None = None
+        self._wake: asyncio.Future[None] | None = None
+        self._began_s = self._loop.time()
+        self._task = self._loop.create_task(self._run(sock))
+
+    @property
+    def age_s(self) -> float:
+        """Since it was accepted."""
+        return self._loop.time() - self._began_s
+
+    def close(self) -> None:
+        """End it in any state."""
+        self._table.forget(self)
+        self._task.cancel()
+        if self._sock is not None:
+            self._loop.remove_reader(self._sock)
+            self._loop.remove_writer(self._sock)
+            self._sock.close()
+            self._sock = None
+
+    async def _run(self, sock: socket.socket) -> None:
+        try:
+            if not await self._speaks_tls(sock):
+                return
+            stream = self._stream = TlsSocket(sock, await self._table.tls.current())
+            while True:
+                await self._table.turns.take()
+                self._table.steps += 1
+                step = stream.shake()
+                if step is Step.DONE:
+                    break
+                await self._until(sock, step)
+            self._hand_over(stream, stream.certificate)
+        except ssl.SSLError as error:
+            self._refuse(sock, RequestError("tls_failed", why_handshake_failed(error)))
+        except OSError as error:
+            log.debug("rpc: a client left during its handshake: %s", error)
+            self.close()
+        except Exception:
+            # The boundary of a connection: what OpenSSL says is caught above, so this is a fault of ours.
+            self._table.connections.methods.internal_errors += 1
+            log.exception("rpc: a TLS handshake failed")
+            self.close()
+
+    async def _speaks_tls(self, sock: socket.socket) -> bool:
+        """Look at its first bytes. A frame without TLS is answered without TLS: its client shall know what to do."""
+        await self._until(sock, Step.READ)
+        first = sock.recv(3, socket.MSG_PEEK)
+        if not first:
+            self.close()
+            return False
+        # A record of TLS: handshake, 3.1 to 3.4. A frame that begins so would be longer than any request.
+        if (
+            first[0] == _HANDSHAKE_RECORD
+            and first[1:2] in (b"\x03", b"")
+            and first[2:3] in (b"\1", b"\2", b"\3", b"\4", b"")
+        ):
+            return True
+        self._table.plain += 1
+        self._note(sock, "a request without TLS", _PLAIN)
+        self._leave()
+        Connection(self._table.connections, sock).turn_away(_PLAIN.code, _PLAIN.sentence)
+        return False
+
+    async def _until(self, sock: socket.socket, step: Step) -> None:
+        wake = self._wake = self._loop.create_future()
+        add, remove = (
+            (self._loop.add_reader, self._loop.remove_reader)
+            if step is Step.READ
+            else (self._loop.add_writer, self._loop.remove_writer)
+        )
+        add(sock, _settle, wake)
+        try:
+            await wake
+        finally:
+            if self._sock is not None:  # else it is closed, and its number may be another's
+                remove(sock)
+
+    def _leave(self) -> socket.socket | None:
+        """The socket goes to somebody else."""
+        self._table.forget(self)
+        sock, self._sock = self._sock, None
+        return sock
+
+    def _hand_over(self, stream: TlsSocket, certificate: CertificateNames | None) -> None:
+        self._table.done += 1
+        self._leave()
+        Connection(self._table.connections, stream, certificate).start()
+
+    def _refuse(self, sock: socket.socket, error: RequestError) -> None:
+        self._table.failed += 1
+        self._note(sock, "a TLS handshake", error)
+        self._leave()
+        # A client of TLS 1.3 has sent its request already: unread, it would destroy the alert that tells the client why.
+        Connection(self._table.connections, sock).read_away()
+
+    def _note(self, sock: socket.socket, what: str, error: RequestError) -> None:
+        with contextlib.suppress(OSError):  # it has left meanwhile
+            self._table.refusals.add(origin_of(sock), what, error)
+
+
+def _settle(wake: "asyncio.Future[None]") -> None:
+    if not wake.done():
+        wake.set_result(None)
+
+
+class Handshakes:
+    """All handshakes under way, and the limits on them."""
+
+    MOST = 256
+    # A client this old that is still not done may go for a new one.
+    SLOW_S = 1.0
+
+    def __init__(self, tls: ServerTls, connections: ConnectionTable, refusals: RefusalLog, timeout_s: float) -> None:
+        self.loop = connections.loop
+        self.tls = tls
+        self.connections = connections
+        self.refusals = refusals
+        self.turns = Turns()
+        self.steps = 0
+        self.done = 0
+        self.failed = 0
+        self.plain = 0
+        self._all: DeadlineQueue[Handshake] = DeadlineQueue(self.loop, timeout_s, Handshake.close)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def start(self, sock: socket.socket) -> None:
+        """Begin one."""
+        self._all.add(Handshake(self, sock))
+
+    def forget(self, handshake: Handshake) -> None:
+        """One ended."""
+        self._all.discard(handshake)
+
+    def make_room(self, slow_s: float = 0.0) -> bool:
+        """Close the oldest if it is so old. Whether it did."""
+        oldest = self._all.oldest()
+        if oldest is None or oldest.age_s < slow_s:
+            return False
+        oldest.close()
+        return True
+
+    def has_room(self) -> bool:
+        """Whether one more may begin: else clients wait in the kernel's queue for a moment."""
+        return len(self._all) < self.MOST or self.make_room(self.SLOW_S)
+
+    def close(self) -> None:
+        """End all of them."""
+        for handshake in list(self._all):
+            handshake.close()
+        self._all.stop()
+        self.tls.close()
