@@ -35,17 +35,19 @@ def check_answer(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_collectors(evidence: Evidence) -> Iterator[Finding]:
-    """Each that gives nothing, with what it says itself."""
+    """Each that gives nothing, with what it says itself; those whose device is simply not here in one sentence."""
+    absent = []
     for collector in evidence.status.collectors if evidence.status else ():
         if collector.state in (CollectorState.FAILING, CollectorState.STALLED):
             yield wrong("collectors", f"{collector.name} is {collector.state}: {_reason(collector)}", _look(collector))
-        elif collector.state is CollectorState.UNAVAILABLE:
-            # The device of one that is on by default may simply not be in this machine.
-            say = wrong if collector.name in _ASKED_FOR else note
-            if say is wrong or collector.name != "pressure":
-                yield say("collectors", f"{collector.name} gives nothing: {_reason(collector)}")
-        else:
+        elif collector.state is not CollectorState.UNAVAILABLE:
             yield ok("collectors", f"{collector.name} is {collector.state}")
+        elif collector.name in _ASKED_FOR:
+            yield wrong("collectors", f"{collector.name} gives nothing: {_reason(collector)}")
+        elif collector.name != "pressure":  # which has a check of its own
+            absent.append(f"{collector.name} ({_reason(collector)})")
+    if absent:
+        yield note("collectors", f"nothing to measure here for {'; '.join(absent)}")
 
 
 def _reason(collector: CollectorStatus) -> str:

@@ -82,16 +82,16 @@ def flag_values(arguments: Sequence[str], read: Callable[[str], str]) -> dict[st
 
 
 def _take(words: Sequence[str], read: Callable[[str], str], values: dict[str, str], depth: int) -> None:
-    following = [*words[1:], ""]
-    for word, after in zip(words, following, strict=True):
+    for place, word in enumerate(words):
         if not word.startswith("-") or not (name := _name(word)):
             continue
         _, equals, value = word.partition("=")
         if not equals:
+            after = words[place + 1] if place + 1 < len(words) else ""
             value = after if after and not after.startswith("-") else "true"
         if name == "flagfile":
-            lines = [line.strip() for line in read(value).splitlines()] if depth else []
-            _take([line for line in lines if line.startswith("-")], read, values, depth - 1)
+            for line in read(value).splitlines() if depth else ():
+                _take(line.split(maxsplit=1), read, values, depth - 1)
         elif name.startswith("no") and not equals and value == "true":
             values[name[2:]] = "false"
         else:

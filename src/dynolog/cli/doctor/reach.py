@@ -14,13 +14,11 @@ TOPIC = "socket"
 _SHARE = "share a directory (mode 1777) as --ipc_socket_dir of the daemon and KINETO_IPC_SOCKET_DIR of the process"
 
 
-def reach(subject: Subject, evidence: Evidence) -> Finding | None:
-    """By the directory that the process names, else by the abstract name."""
-    if evidence.status is None or not evidence.status.ipc.enabled:
-        return None
+def reach(subject: Subject, evidence: Evidence, addresses: tuple[str, ...]) -> Finding:
+    """By the directory that the process names, else by the abstract name; `addresses` are the daemon's."""
     if directory := subject.environment.get("KINETO_IPC_SOCKET_DIR"):
-        return _by_directory(subject, evidence, directory)
-    return _by_namespace(subject, evidence, evidence.status.ipc.addresses)
+        return _by_directory(subject, evidence, directory, addresses)
+    return _by_namespace(subject, evidence, addresses)
 
 
 def _by_namespace(subject: Subject, evidence: Evidence, addresses: tuple[str, ...]) -> Finding:
@@ -70,7 +68,7 @@ def _elsewhere(subject: Subject, evidence: Evidence, namespace: int, addresses: 
     )
 
 
-def _by_directory(subject: Subject, evidence: Evidence, directory: str) -> Finding:
+def _by_directory(subject: Subject, evidence: Evidence, directory: str, addresses: tuple[str, ...]) -> Finding:
     path = f"{directory}/{IPC_NAME}"
     lead = f"KINETO_IPC_SOCKET_DIR={directory} is where it looks for a daemon"
     same = f"start the daemon with --ipc_socket_dir={directory}, with the directory mounted at one place for both"
@@ -82,7 +80,7 @@ def _by_directory(subject: Subject, evidence: Evidence, directory: str) -> Findi
         return note(TOPIC, f"{lead}; whether it sees {path} cannot be told from here ({error.strerror})")
     if not stat.S_ISSOCK(socket.st_mode):
         return wrong(TOPIC, f"{lead}, and {path} is not a socket", same)
-    if not any(_is_same(address, socket) for address in evidence.status.ipc.addresses if address.startswith("/")):  # type: ignore[union-attr] # reach() has looked
+    if not any(_is_same(address, socket) for address in addresses if address.startswith("/")):
         return wrong(
             TOPIC,
             f"{lead}, and the socket there is not this daemon's (one that was left behind, or another daemon's)",

@@ -14,6 +14,7 @@ from dynolog.sources.host_files import HostFiles
 from dynolog.sources.open_files import open_links
 from dynolog.sources.unix_sockets import NamedSocket, parse_unix_sockets
 
+_LONGEST_COMMAND = 120
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -50,7 +51,15 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         """Its command line, cut."""
         if self.seen is None:
             return self.trainer.command if self.trainer else ""
-        return " ".join(self.seen.arguments)[:120] or self.seen.name
+        return " ".join(self.seen.arguments)[:_LONGEST_COMMAND] or self.seen.name
+
+    @property
+    def shell_command(self) -> str:
+        """Its command line as a shell takes it, "..." where it is too long to show."""
+        import shlex  # noqa: PLC0415 - only for a remedy
+
+        text = shlex.join(self.seen.arguments) if self.seen else ""
+        return text if 0 < len(text) <= _LONGEST_COMMAND else "..."
 
     @property
     def may_be_read(self) -> bool:
@@ -94,6 +103,18 @@ def _claimed(evidence: Evidence, pid: int) -> TrainerInfo | None:
         return trainer
     claiming = [trainer for trainer in evidence.trainers if trainer.pid == pid]
     return claiming[0] if len(claiming) == 1 else None
+
+
+def _in_namespace(evidence: Evidence, pid: int) -> int:
+    """The one process that has this pid in a namespace of its own, by its pid here; 0 for none and for several."""
+    found = {
+        seen.pid
+        for seen in evidence.survey.torch_processes
+        if seen.facts and len(seen.facts.namespace_pids) > 1 and seen.facts.namespace_pids[-1] == pid
+    }
+    if (trainer := _claimed(evidence, pid)) and trainer.host_pid:
+        found.add(trainer.host_pid)
+    return found.pop() if len(found) == 1 else 0
 
 
 def _sockets(host: HostFiles, pid: int) -> tuple[NamedSocket, ...]:
