@@ -1,5 +1,6 @@
 """The whole daemon with GPUs that a test scripts: what leaves it, who pauses it, and that a driver in trouble costs the GPUs only."""
 
+import contextlib
 import json
 import os
 import re
@@ -159,7 +160,7 @@ def test_an_xid_is_counted_and_shown(machine: Machine) -> None:
     )
     machine.script(readings=hurt)
     machine.has(r'^dynolog_gpu_xid_errors_total\{device="0".*xid="79"\} 1$')
-    assert re.search(r"Xid 79 \S+ s ago", machine.daemon.dyno("gpus").stdout)
+    assert re.search(r"Xid 79 .* ago", machine.daemon.dyno("gpus").stdout)
 
 
 def test_profiling_is_paused_shown_and_goes_on_by_itself(machine: Machine) -> None:
@@ -211,9 +212,10 @@ def test_the_daemon_leaves_no_child_behind(tmp_path: Path) -> None:
     flags = ("--enable_gpu_monitor", f"--gpu_backend={PLACE}", INTERVAL)
     with running_daemon(tmp_path, *flags, env=environment) as daemon:
         eventually(lambda: path.with_suffix(".calls").exists(), what="the child hangs")
-        children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children")
-        tasks = Path(f"/proc/{daemon.pid}/task")
-        pids = [int(pid) for task in tasks.iterdir() for pid in (task / children.name).read_text().split()]
+        pids = []
+        for task in Path(f"/proc/{daemon.pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # a thread that has ended
+                pids += [int(pid) for pid in (task / "children").read_text().split()]
         assert len(pids) == 1
         daemon.popen.send_signal(signal.SIGINT)
         daemon.popen.wait(10)

@@ -185,6 +185,7 @@ def test_close_does_not_wait_for_a_call_that_hangs(sourced: Sourced) -> None:
     wait_until(lambda: source.status().expected == 1)
     sourced.machine.hold.clear()
     source.read()
+    wait_until(lambda: sourced.calls().count("sample") == 2)
     source.pause(300, sourced.answers.put)
     source.close(0.01)  # the child is killed, which sets the machine free here
     assert sourced.answers.get(timeout=LONG_S) is False
