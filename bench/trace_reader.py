@@ -12,18 +12,22 @@ import tempfile
 import time
 from pathlib import Path
 
+import msgspec
+
 TRACES = Path(__file__).resolve().parent.parent / "tests" / "data" / "traces" / "public"
 
 
 def write_large(source: Path, size_bytes: int, target: Path) -> None:
-    """The events of a recorded trace again and again, as libkineto laid them out."""
+    """The events of a recorded trace again and again, as libkineto laid them out; its names of tracks once, as there."""
     text = gzip.decompress(source.read_bytes())
     begin = text.index(b"[", text.index(b'"traceEvents"')) + 1
     end = text.rindex(b"\n]")
+    events = msgspec.json.decode(b"[" + text[begin:end] + b"]", type=list[msgspec.Raw])
+    repeated = b",\n  ".join(bytes(event) for event in events if msgspec.json.decode(event)["ph"] != "M")
     with target.open("wb") as file:
-        file.write(text[:begin] + text[begin:end])
-        for _ in range(max(size_bytes // (end - begin) - 1, 0)):
-            file.write(b"," + text[begin:end])
+        file.write(text[:end])
+        for _ in range(max(size_bytes // len(repeated) - 1, 0)):
+            file.write(b",\n  " + repeated)
         file.write(text[end:])
 
 

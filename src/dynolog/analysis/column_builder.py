@@ -3,7 +3,7 @@
 import itertools
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from dynolog.analysis.exact_time import exact_ns
 from dynolog.analysis.interning import Numbering
 from dynolog.analysis.load_options import LoadOptions
 from dynolog.analysis.read_report import NO_TIME, OTHER_CATEGORIES, OUTSIDE_WINDOW, PYTHON_FRAMES, ReadReport
+
+T = TypeVar("T")
 
 _NO_ARGUMENTS = Arguments()
 _LARGEST_US = 4e15
@@ -52,6 +54,7 @@ class RowBuilder:
         self._report = report
         self._keys = keys
         self._kinds = np.zeros(0, np.uint8)
+        self._wanted = np.array([options.wanted(kind) for kind in Category])
         self._chunks: dict[str, list[NDArray[np.generic]]] = {field: [] for field in FIELDS}
         self._collectors: dict[ArgumentSpec, ColumnCollector] = {}
         self._count = 0
@@ -75,7 +78,7 @@ class RowBuilder:
             inside &= begins <= window[1]
         self._report.skip(OUTSIDE_WINDOW, int(np.count_nonzero(timed & ~inside)))
         if not inside.all():
-            events = list(itertools.compress(events, inside))
+            events = _chosen(events, inside)
             raw, begins, durations = raw[inside], begins[inside], durations[inside]
         self._append(events, raw, begins, durations)
 
@@ -83,13 +86,13 @@ class RowBuilder:
         raw = self._keys.raw_categories.of([event.cat for event in events], len(events))
         for name in itertools.islice(self._keys.raw_categories, len(self._kinds), None):
             self._kinds = np.append(self._kinds, np.uint8(category(name)))
-        wanted = np.array([self._options.wanted(kind) for kind in Category])[self._kinds[raw]]
+        wanted = self._wanted[self._kinds[raw]]
         if wanted.all():
             return events, raw
         frames = int(np.count_nonzero(self._kinds[raw[~wanted]] == Category.PYTHON_FUNCTION))
         self._report.skip(PYTHON_FRAMES, frames)
         self._report.skip(OTHER_CATEGORIES, int(np.count_nonzero(~wanted)) - frames)
-        return list(itertools.compress(events, wanted)), raw[wanted]
+        return _chosen(events, wanted), raw[wanted]
 
     def _durations(self, events: Sequence[Event]) -> Integers:
         us = floats([event.dur for event in events])
@@ -117,16 +120,15 @@ class RowBuilder:
         }
         columns["external_id"] = integers(list(map(_external_id, arguments)))
         on_device = _HAS_DEVICE[kinds]
-        of_devices = list(itertools.compress(arguments, on_device))
+        of_devices = _chosen(arguments, on_device)
         for field, get in _DEVICE_FIELDS.items():
             columns[field] = np.full(count, NONE, np.int64)
             columns[field][on_device] = integers(list(map(get, of_devices)))
         for field, column in columns.items():
             self._chunks[field].append(column)
         if self._options.arguments:
-            for kind in Category:
-                if specs := ARGUMENTS.get(kind):
-                    self._collect(specs, kinds == kind, arguments)
+            for kind, specs in ARGUMENTS.items():
+                self._collect(specs, kinds == kind, arguments)
             named = [entry.collective is not None for entry in arguments]
             if any(named):
                 self._collect(COMMUNICATION, np.array(named), arguments)
@@ -136,7 +138,7 @@ class RowBuilder:
         rows = np.flatnonzero(mask)
         if not len(rows):
             return
-        chosen = list(itertools.compress(arguments, mask))
+        chosen = [arguments[row] for row in rows.tolist()]
         for spec in specs:
             if spec not in self._collectors:
                 self._collectors[spec] = ColumnCollector(spec)
@@ -152,6 +154,11 @@ class RowBuilder:
         found = {spec.field: collector.column() for spec, collector in self._collectors.items()}
         self._collectors = {}
         return {field: column for field, column in found.items() if column is not None}
+
+
+def _chosen(items: Sequence[T], mask: Mask) -> list[T]:
+    """Those that the mask has; to go through an array one by one would cost more than all else."""
+    return list(itertools.compress(items, mask.tolist()))
 
 
 FIELD_TYPES: dict[str, type[np.generic]] = {

@@ -13,7 +13,7 @@ from dynolog.profiling.trace_recovery import JSON_ERRORS, Recovery, mended
 # Counters and names of tracks: what they say stands in arguments with names of their own.
 _DESCRIBED = frozenset({"C", "M"})
 # What becomes of it, ten times as large, should still be in the cache when it is made into columns.
-MOST_BATCH_BYTES = 512 << 10
+MOST_BATCH_BYTES = 256 << 10
 _ARGUMENTS = msgspec.json.Decoder(Arguments)
 
 
@@ -43,13 +43,17 @@ class EventReader(TraceReader[Event]):
     def __init__(self, blocks: Iterable[bytes]) -> None:
         super().__init__(blocks, Event)
         self._batch_bytes = min(self._batch_bytes, MOST_BATCH_BYTES)
-        self._raw: msgspec.json.Decoder[list[RawEvent]] = msgspec.json.Decoder(list[RawEvent])
+        self._texts: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
+        self._raw = msgspec.json.Decoder(RawEvent)
         self.described: list[RawEvent] = []
 
     def _decode_batch(self, text: bytes) -> list[Event]:
         events = super()._decode_batch(text)
-        if not _DESCRIBED.isdisjoint([event.ph for event in events]):
-            self.described += [event for event in self._raw.decode(text) if event.ph in _DESCRIBED]
+        phases = [event.ph for event in events]
+        if not _DESCRIBED.isdisjoint(phases):
+            places = [place for place, phase in enumerate(phases) if phase in _DESCRIBED]
+            texts = self._texts.decode(text)
+            self.described += [self._raw.decode(texts[place]) for place in places]
         return events
 
     def _recovery(self) -> Recovery[Event]:

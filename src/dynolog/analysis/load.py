@@ -1,7 +1,5 @@
 """Loading a trace file into columns, in one pass and bounded memory."""
 
-import itertools
-import operator
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -29,8 +27,7 @@ Progress = Callable[[int], None]
 _FLOWS = frozenset("stf")
 _MARKS = frozenset("iIRn")
 _PAIRED = frozenset("BE")
-# Taken care of before.
-_OTHERWISE = frozenset("BECM")
+_KNOWN = _FLOWS | _MARKS | _PAIRED | frozenset("XCM")
 
 
 def load(path: str, options: LoadOptions | None = None, progress: Progress | None = None) -> TraceColumns:
@@ -112,27 +109,27 @@ class _Loading:
             if self._options.counters:
                 self._counters.add([event for event in described if event.ph == "C"])
         phases = [event.ph for event in events]
-        is_complete = [phase == "X" for phase in phases]
-        complete = list(itertools.compress(events, is_complete))
-        others = list(itertools.compress(events, map(operator.not_, is_complete)))
-        for phase in set(phases).difference("X"):
-            self._add_phase(phase, [event for event in others if event.ph == phase])
-        if not _PAIRED.isdisjoint(phases):
-            self._rows.add(self._pairs.add([event for event in others if event.ph in _PAIRED]), self._window)
-        if complete:
-            self._add_phase("X", complete)
+        for phase in set(phases):
+            self._report.phases[phase] = self._report.phases.get(phase, 0) + phases.count(phase)
+        others = [event for event in events if event.ph != "X"]
+        if others:
+            self._add_others(others)
+        if len(others) < len(events):
+            self._rows.add([event for event in events if event.ph == "X"], self._window)
 
-    def _add_phase(self, phase: str, events: list[Event]) -> None:
-        self._report.phases[phase] = self._report.phases.get(phase, 0) + len(events)
-        if phase == "X":
-            self._rows.add(events, self._window)
-        elif phase in _FLOWS:
-            if self._options.flows:
-                self._flows.add(events)
-        elif phase in _MARKS:
-            self._marks.add_marks(events)
-        elif phase not in _OTHERWISE:
-            self._report.skip(f"phase {phase!r}", len(events))
+    def _add_others(self, events: Sequence[Event]) -> None:
+        flows = [event for event in events if event.ph in _FLOWS]
+        if flows and self._options.flows:
+            self._flows.add(flows)
+        marks = [event for event in events if event.ph in _MARKS]
+        if marks:
+            self._marks.add_marks(marks)
+        pairs = [event for event in events if event.ph in _PAIRED]
+        if pairs:
+            self._rows.add(self._pairs.add(pairs), self._window)
+        for event in events:
+            if event.ph not in _KNOWN:
+                self._report.skip(f"phase {event.ph!r}")
 
     def finish(self, members: dict[str, object]) -> TraceColumns:
         """The columns, with the base added."""

@@ -29,14 +29,14 @@ class FlowBuilder:
         }
 
     def add(self, events: Sequence[Event]) -> None:
-        """Take arrow ends of one phase in."""
+        """Take arrow ends in."""
         count = len(events)
         at_ns = exact_ns([event.ts for event in events])
         timed = at_ns != NONE
         self._report.skip(NO_TIME, int(np.count_nonzero(~timed)))
         columns: dict[str, NDArray[Any]] = {
             "at_ns": at_ns,
-            "phase": np.full(count, ord(events[0].ph), np.uint8),
+            "phase": np.frombuffer("".join([event.ph for event in events]).encode(), np.uint8),
             "id": integers([event.id for event in events]),
             "kind": self._kinds.of([event.cat for event in events], count),
             "process": self._keys.processes.of([event.pid for event in events], count),
