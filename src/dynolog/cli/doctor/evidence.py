@@ -15,6 +15,14 @@ from dynolog.rpc.client import CannotReach, NoAnswer, Target, call
 from dynolog.rpc.messages import GetStatus, ListProcesses, ProcessesReply, StatusReply
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.process_privileges import Privileges, read_privileges
+from dynolog.sources.unix_sockets import parse_unix_sockets
+
+
+class Sockets(msgspec.Struct, frozen=True):
+    """The unix sockets of a network namespace: their names, and as links of /proc/PID/fd those that libkineto polls from."""
+
+    names: frozenset[str] = frozenset()
+    clients: frozenset[str] = frozenset()
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +30,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     `is_local`: the daemon is meant to be on this machine; everything but `status`, `trainers` and the clock is about this machine.
     `daemon` is its process, None when that is not seen here. `own` is what this `dyno` itself may do.
+    `sockets_in` keeps the sockets of each network namespace once they were read: with thousands of trainers a table is long.
     `clock_offset_ns` is the daemon's clock minus ours, right to `clock_uncertainty_ns`; None when it was not asked.
     """
 
@@ -33,8 +42,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     status: DaemonStatus | None = None
     unreachable: str = ""
     trainers: tuple[TrainerInfo, ...] = ()
+    trainers_by_pid: dict[int, TrainerInfo] = {}
     daemon: LocalDaemon | None = None
     survey: Survey = Survey()
+    sockets_in: dict[int, Sockets] = {}
     clock_offset_ns: int | None = None
     clock_uncertainty_ns: int = 0
 
@@ -55,13 +66,25 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     def trainer_of(self, host_pid: int) -> TrainerInfo | None:
         """The trainer that the kernel knows as this process."""
-        return next((one for one in self.trainers if host_pid and one.host_pid == host_pid), None)
+        return self.trainers_by_pid.get(host_pid)
+
+    def sockets_of(self, pid: int, namespace: int) -> Sockets:
+        """Those of the network namespace `namespace`, in which `pid` is; none when they cannot be read."""
+        if namespace and namespace not in self.sockets_in:
+            try:
+                found = tuple(parse_unix_sockets(self.host.read(f"proc/{pid}/net/unix")))
+            except OSError:  # it has ended: the next one of its namespace is asked
+                return Sockets()
+            clients = frozenset(f"socket:[{one.inode}]" for one in found if one.is_of_trainer)
+            self.sockets_in[namespace] = Sockets(frozenset(one.name for one in found), clients)
+        return self.sockets_in.get(namespace, Sockets())
 
 
 def gather(target: Target, host: HostFiles, *, with_processes: bool = True) -> Evidence:
     """Ask the daemon, and look at this machine when the daemon is here."""
     status, unreachable, offset_ns, uncertainty_ns = _ask(target)
     is_local = target.is_local or (status is not None and status.hostname == socket.gethostname())
+    trainers = _trainers(target) if status else ()
     return Evidence(
         host=host,
         target=target,
@@ -70,7 +93,8 @@ def gather(target: Target, host: HostFiles, *, with_processes: bool = True) -> E
         own_net_namespace=_own_namespace(),
         status=status,
         unreachable=unreachable,
-        trainers=_trainers(target) if status else (),
+        trainers=trainers,
+        trainers_by_pid={one.host_pid: one for one in trainers if one.host_pid},
         daemon=find_local_daemon(host, status.own.pid) if status and is_local else None,
         survey=survey(host) if is_local and with_processes else Survey(),
         clock_offset_ns=offset_ns,

@@ -29,7 +29,7 @@ def _by_namespace(subject: Subject, evidence: Evidence, addresses: tuple[str, ..
         return _elsewhere(subject, evidence, namespace, addresses)
     if ABSTRACT in addresses:
         return ok(TOPIC, f"it is in the daemon's network namespace and reaches {ABSTRACT}")
-    if any(one.name == ABSTRACT for one in subject.sockets):
+    if ABSTRACT in subject.sockets.names:
         return wrong(
             TOPIC,
             f"it speaks to {ABSTRACT}, which another process than this daemon holds",
@@ -52,7 +52,7 @@ def _elsewhere(subject: Subject, evidence: Evidence, namespace: int, addresses: 
     if f"{ABSTRACT} in net:[{namespace}]" in addresses:
         return ok(TOPIC, f"the daemon has joined its network namespace net:[{namespace}]")
     lead = f"it has a network namespace of its own (net:[{namespace}], a container's?)"
-    if any(one.name == ABSTRACT for one in subject.sockets):
+    if ABSTRACT in subject.sockets.names:
         return wrong(TOPIC, f"{lead}, where another process holds {ABSTRACT}", "ask that daemon, or stop it")
     joins = any(" in net:[" in address for address in addresses)
     if joins or (evidence.daemon and evidence.daemon.is_on("ipc_namespaces")):

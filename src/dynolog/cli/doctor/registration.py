@@ -2,7 +2,7 @@
 
 from dynolog.cli.doctor.evidence import Evidence
 from dynolog.cli.doctor.finding import Finding, ok, wrong
-from dynolog.cli.doctor.subject import Subject
+from dynolog.cli.doctor.subject import Subject, runs_client
 from dynolog.cli.quantities import duration
 from dynolog.model.trainer import TrainerInfo
 
@@ -23,7 +23,7 @@ def registration(subject: Subject, evidence: Evidence) -> Finding:
             f"there: dyno doctor --pid {subject.pid}",
         )
     delay_s = _seconds(subject.environment.get("KINETO_DAEMON_INIT_DELAY_S", ""))
-    return _too_early(subject, evidence, delay_s) or _suspicion(subject, delay_s)
+    return _too_early(subject, evidence, delay_s) or _suspicion(subject, evidence, delay_s)
 
 
 def _too_early(subject: Subject, evidence: Evidence, delay_s: float) -> Finding | None:
@@ -41,14 +41,14 @@ def _too_early(subject: Subject, evidence: Evidence, delay_s: float) -> Finding 
     return None
 
 
-def _suspicion(subject: Subject, delay_s: float) -> Finding:
+def _suspicion(subject: Subject, evidence: Evidence, delay_s: float) -> Finding:
     if delay_s:
         return wrong(
             TOPIC,
             "it has not registered, and some versions of libkineto never do with KINETO_DAEMON_INIT_DELAY_S set",
             "start it again without KINETO_DAEMON_INIT_DELAY_S",
         )
-    if subject.clients:
+    if runs_client(subject, evidence):
         return wrong(
             TOPIC,
             "libkineto's client runs in it, and none of its messages has come in the last minute",

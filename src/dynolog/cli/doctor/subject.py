@@ -5,14 +5,12 @@ import time
 
 import msgspec
 
-from dynolog.cli.doctor.evidence import Evidence
+from dynolog.cli.doctor.evidence import Evidence, Sockets
 from dynolog.cli.doctor.patience import look_at_each
 from dynolog.cli.doctor.survey import Seen, look_at
 from dynolog.model.trace_request import NotTraced
 from dynolog.model.trainer import TrainerInfo
-from dynolog.sources.host_files import HostFiles
 from dynolog.sources.open_files import open_links
-from dynolog.sources.unix_sockets import NamedSocket, parse_unix_sockets
 
 _LONGEST_COMMAND = 120
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -21,9 +19,8 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """`pid` is this machine's. `seen` is None when there is no such process here, `hangs` when it did not let itself be looked at.
 
-    `age_s` is how long it has run (None: unknown). `sockets` are the named unix sockets of its network namespace, `clients` those of
-    them that libkineto polls from in this very process. `verdict` is what the daemon says to a request for its trace that starts
-    nothing: None when it would be traced, or was not asked.
+    `age_s` is how long it has run (None: unknown). `sockets` are those of its network namespace. `verdict` is what the daemon says to a
+    request for its trace that starts nothing: None when it would be traced, or was not asked.
     """
 
     pid: int
@@ -31,8 +28,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     hangs: bool = False
     trainer: TrainerInfo | None = None
     age_s: float | None = None
-    sockets: tuple[NamedSocket, ...] = ()
-    clients: tuple[NamedSocket, ...] = ()
+    sockets: Sockets = Sockets()
     verdict: NotTraced | None = None
     log_file: str = ""
 
@@ -86,14 +82,12 @@ def find_subject(evidence: Evidence, pid: int) -> Subject:
 def subject_of(evidence: Evidence, pid: int, seen: Seen | None) -> Subject:
     """What else is to be known of a process that was seen."""
     facts = seen.facts if seen else None
-    sockets = _sockets(evidence.host, pid) if seen else ()
     return Subject(
         pid=pid,
         seen=seen,
         trainer=evidence.trainer_of(pid),
         age_s=_age_s(facts.stat.start_time_ticks) if facts else None,
-        sockets=sockets,
-        clients=_clients(evidence.host, pid, sockets),
+        sockets=evidence.sockets_of(pid, facts.net_namespace) if facts else Sockets(),
     )
 
 
@@ -117,18 +111,11 @@ def _in_namespace(evidence: Evidence, pid: int) -> int:
     return found.pop() if len(found) == 1 else 0
 
 
-def _sockets(host: HostFiles, pid: int) -> tuple[NamedSocket, ...]:
-    try:
-        return tuple(parse_unix_sockets(host.read(f"proc/{pid}/net/unix")))
-    except OSError:  # another user's, or it has ended
-        return ()
-
-
-def _clients(host: HostFiles, pid: int, sockets: tuple[NamedSocket, ...]) -> tuple[NamedSocket, ...]:
-    trainers = {f"socket:[{one.inode}]": one for one in sockets if one.is_of_trainer}
-    if not trainers:
-        return ()
-    return tuple(trainers[link] for link in open_links(host.path(f"proc/{pid}/fd")) if link in trainers)
+def runs_client(subject: Subject, evidence: Evidence) -> bool:
+    """Whether libkineto's client runs in this very process: one of the sockets that it polls from is open there."""
+    clients = subject.sockets.clients
+    # Where no such socket is at all, nobody's files are looked through.
+    return bool(clients) and any(link in clients for link in open_links(evidence.host.path(f"proc/{subject.pid}/fd")))
 
 
 def _age_s(start_time_ticks: int) -> float:

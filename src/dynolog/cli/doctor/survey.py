@@ -5,8 +5,15 @@ import os
 import msgspec
 
 from dynolog.cli.doctor.patience import look_at_each
+from dynolog.ipc.namespace_scan import namespace_inode
 from dynolog.sources.host_files import HostFiles
-from dynolog.sources.process import ProcessFacts, ProcessReader, parse_command_line, parse_environment
+from dynolog.sources.process import (
+    ProcessFacts,
+    parse_command_line,
+    parse_environment,
+    parse_namespace_pids,
+    parse_stat,
+)
 from dynolog.sources.torch_library import TorchLibrary, mapped_torch, read_torch
 
 # PyTorch gives its main thread this name, whatever the program is called.
@@ -15,7 +22,7 @@ _HOST_ENGINE = "nv-hostengine"
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """One process. `is_readable`: its memory map and environment are ours to see. `facts` of those with PyTorch only.
+    """One process. `is_readable`: its memory map and environment are ours to see. `facts` (a part of them) of those with PyTorch only.
 
     `job` has the variables SLURM_* of the environment of any Python process.
     """
@@ -82,14 +89,25 @@ def _look_into(host: HostFiles, seen: Seen, *, whole: bool) -> Seen:
     arguments = parse_command_line(host.read(f"proc/{pid}/cmdline"))
     try:
         directory = mapped_torch(proc, pid)
-        environment = parse_environment(host.read(f"proc/{pid}/environ"))
+        environment = host.read(f"proc/{pid}/environ")
     except PermissionError:
-        facts = ProcessReader(host).facts(pid) if whole else None
+        facts = _facts(host, pid, b"") if whole else None
         return msgspec.structs.replace(seen, is_readable=False, arguments=arguments, facts=facts)
     return msgspec.structs.replace(
         seen,
         arguments=arguments,
-        job={name: value for name, value in environment.items() if name.startswith("SLURM_")},
+        job={name: value for name, value in parse_environment(environment).items() if name.startswith("SLURM_")},
         torch=read_torch(proc, pid, directory) if directory else None,
-        facts=ProcessReader(host).facts(pid) if directory or whole else None,
+        facts=_facts(host, pid, environment) if directory or whole else None,
+    )
+
+
+def _facts(host: HostFiles, pid: int, environment: bytes) -> ProcessFacts:
+    """Those that are asked for here; not what is open, which takes long where thousands of files are."""
+    return ProcessFacts(
+        stat=parse_stat(host.read(f"proc/{pid}/stat")),
+        namespace_pids=parse_namespace_pids(host.read(f"proc/{pid}/status")),
+        net_namespace=namespace_inode(host.path("proc"), pid),
+        environment=parse_environment(environment),
+        environment_is_known=bool(environment),
     )

@@ -2,8 +2,10 @@
 
 from dynolog.cli.doctor.evidence import Evidence
 from dynolog.cli.doctor.finding import Finding, note, ok, wrong
-from dynolog.cli.doctor.subject import Subject
+from dynolog.cli.doctor.subject import Subject, runs_client
 from dynolog.cli.target_words import command_for
+from dynolog.sources.host_files import HostFiles
+from dynolog.sources.process import ProcessReader
 
 _OLDEST_RELEASE = (2, 0)
 _MOST_LISTED = 8
@@ -35,7 +37,7 @@ def _without(subject: Subject, evidence: Evidence) -> Finding:
     below = sorted(
         seen.pid
         for seen in evidence.survey.torch_processes
-        if seen.facts and any(ancestor.pid == subject.pid for ancestor in seen.facts.ancestors)
+        if seen.pid != subject.pid and subject.pid in _ancestors(evidence.host, seen.pid)
     )
     if below:
         more = f" and {len(below) - _MOST_LISTED} more" if len(below) > _MOST_LISTED else ""
@@ -49,14 +51,25 @@ def _without(subject: Subject, evidence: Evidence) -> Finding:
     return wrong("torch", what, "name the process that trains: `ps -ef --forest` shows what runs below it")
 
 
-def has_variable(subject: Subject, _: Evidence) -> tuple[Finding, ...]:
+def _ancestors(host: HostFiles, pid: int) -> set[int]:
+    reader = ProcessReader(host)
+    found: set[int] = set()
+    try:
+        while (pid := reader.stat(pid).parent_pid) > 0 and pid not in found:
+            found.add(pid)
+    except (OSError, ValueError):  # it has ended
+        return found
+    return found
+
+
+def has_variable(subject: Subject, evidence: Evidence) -> tuple[Finding, ...]:
     """KINETO_USE_DAEMON as it was started with it, and the delay."""
     seen = subject.seen
     if seen is None or not seen.is_readable or seen.torch is None or seen.facts is None:
         return ()
     value = subject.environment.get("KINETO_USE_DAEMON")
     if value is None:
-        return (_without_variable(subject, is_known=seen.facts.environment_is_known),)
+        return (_without_variable(subject, evidence, is_known=seen.facts.environment_is_known),)
     if value.strip().lower() in _MEANT_OFF:
         found = note(
             "environment",
@@ -71,9 +84,9 @@ def has_variable(subject: Subject, _: Evidence) -> tuple[Finding, ...]:
     return found, note("environment", f"KINETO_DAEMON_INIT_DELAY_S={delay} makes it register so many seconds late")
 
 
-def _without_variable(subject: Subject, *, is_known: bool) -> Finding:
+def _without_variable(subject: Subject, evidence: Evidence, *, is_known: bool) -> Finding:
     # What a program sets in its own environment is not in /proc; then libkineto's socket shows that it was heard.
-    if subject.clients or subject.trainer:
+    if subject.trainer or runs_client(subject, evidence):
         return ok("environment", "it was started without KINETO_USE_DAEMON, and has set that itself")
     if not is_known:
         return note("environment", "its environment shows nothing: it was overwritten, or is empty")
