@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from dynolog.collectors.gpu_devices import Identity, XidLog, device_values
+from dynolog.collectors.gpu_contradiction import Contradictions, Identity
+from dynolog.collectors.gpu_devices import XidLog, device_values
 from dynolog.collectors.spec import CollectorSpec, Context, DeviceReport, Values
 from dynolog.model.clock import SystemClock
 from dynolog.model.errors import FlagError
@@ -101,11 +102,12 @@ def source_of(settings: Settings, root_dir: str, kernel_interval_s: float) -> Gp
 
 
 class GpuSnapshot(msgspec.Struct, frozen=True):
-    """A sample (None: none has come yet) with its readings by identity, when it was taken, and the Xids seen until then."""
+    """A sample (None: none has come yet) with its readings by identity, when it was taken, and what was seen until then."""
 
     sampled: Sampled | None
     readings: Mapping[Identity, GpuReading]
     xids: XidLog
+    contradictions: Contradictions
     read_ns: int
 
     def comparable(self, backend: str) -> Mapping[Identity, GpuReading]:
@@ -113,7 +115,7 @@ class GpuSnapshot(msgspec.Struct, frozen=True):
         return self.readings if self.sampled is not None and self.sampled.sample.backend == backend else {}
 
 
-_NOTHING = GpuSnapshot(None, {}, XidLog(), 0)
+_NOTHING = GpuSnapshot(None, {}, XidLog(), Contradictions(), 0)
 
 
 class GpuCollector:
@@ -138,7 +140,8 @@ class GpuCollector:
                 self._notices.say(key, sentence)
             readings = {reading.identity: reading for reading in sample.readings}
             xids = self._newest.xids.after(self._newest.comparable(sample.backend), readings, clock.wall_ns() / 1e9)
-            self._newest = GpuSnapshot(sampled, readings, xids, read_ns)
+            contradictions = self._newest.contradictions.after(sample.readings, sampled.taken_ns)
+            self._newest = GpuSnapshot(sampled, readings, xids, contradictions, read_ns)
         return self._newest
 
     def compute(self, before: GpuSnapshot, after: GpuSnapshot, _elapsed_s: float) -> Values:
@@ -149,7 +152,9 @@ class GpuCollector:
         known = before.comparable(sample.backend)
         devices = []
         for reading in sample.readings:
-            device = device_values(known.get(reading.identity), reading, after.xids.of(reading.identity))
+            device = device_values(
+                known.get(reading.identity), reading, after.xids.of(reading.identity), after.contradictions
+            )
             if sample.backend == _DCGM and reading.is_up:
                 device.values.setdefault("dcgm_error", int(sample.blank_values > 0))
             devices.append(device)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+from dynolog.collectors.gpu_contradiction import Contradictions, Identity
 from dynolog.collectors.spec import DeviceValues, Values
 from dynolog.model.gpu import GpuReading
 
@@ -11,23 +12,6 @@ _FROM_ZERO = ("xid_errors.", "ras_errors_")
 XID_PREFIX = "xid_errors."
 XID_SEEN_PREFIX = "xid_last_seen_timestamp."
 _LABEL_KEYS = ("gpu_name", "gpu_uuid", "minor_id")
-# What the profiling hardware counts. While a kernel runs, at least one of the first two is above 0.
-_ACTIVITY = ("graphics_engine_active_ratio", "sm_active_ratio")
-_PROFILING = (
-    *_ACTIVITY,
-    "sm_occupancy",
-    "tensorcore_active",
-    "hbm_mem_bw_util",
-    "fp64_active",
-    "fp32_active",
-    "fp16_active",
-    "pcie_tx_bytes",
-    "pcie_rx_bytes",
-    "nvlink_tx_bytes",
-    "nvlink_rx_bytes",
-)
-_BUSY_PCT = 50
-Identity = tuple[str, str, int | None, int | None]
 
 
 def subject_of(reading: GpuReading) -> str:
@@ -54,7 +38,12 @@ def labels_of(reading: GpuReading) -> dict[str, str]:
     return labels
 
 
-def device_values(before: GpuReading | None, after: GpuReading, xids_seen: Mapping[str, float]) -> DeviceValues:
+def device_values(
+    before: GpuReading | None,
+    after: GpuReading,
+    xids_seen: Mapping[str, float],
+    contradictions: Contradictions = Contradictions(),  # noqa: B008 - immutable
+) -> DeviceValues:
     """One device's record. `before` is its reading before, None for a device that was not there; `xids_seen` by code in Unix time."""
     values: Values = {"gpu_up": int(after.is_up)}
     for key, value in after.values.items():
@@ -64,8 +53,7 @@ def device_values(before: GpuReading | None, after: GpuReading, xids_seen: Mappi
         _add_growth(values, before, after)
     for code, seen_s in xids_seen.items():
         values.setdefault(XID_SEEN_PREFIX + code, seen_s)
-    if after.is_up:
-        _judge(values)
+    contradictions.judge(after, values)
     return DeviceValues(subject=subject_of(after), labels=labels_of(after), values=values, reading=after)
 
 
@@ -82,19 +70,6 @@ def _add_growth(values: Values, before: GpuReading, after: GpuReading) -> None:
 def _counted(reading: GpuReading) -> bool:
     """Whether a counter that is missing in it is 0: a device that did not answer says nothing about its counters."""
     return reading.is_up or bool(reading.counters)
-
-
-def _judge(values: Values) -> None:
-    """Leave profiling values out that cannot be true: all 0 while kernels ran for most of the same time."""
-    busy_pct = values.get("gpu_device_utilization")
-    activity = [values[key] for key in _ACTIVITY if key in values]
-    if not activity or busy_pct is None or isinstance(busy_pct, str):
-        return
-    is_suspect = busy_pct >= _BUSY_PCT and all(value == 0 for value in activity)
-    values["gpu_suspect"] = int(is_suspect)
-    if is_suspect:
-        for key in _PROFILING:
-            values.pop(key, None)
 
 
 class XidLog:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynolog.collectors import gpu
+from dynolog.collectors.gpu_contradiction import Contradictions
 from dynolog.collectors.gpu_devices import device_values, labels_of, subject_of
 from dynolog.collectors.spec import Context, DeviceReport, DeviceValues
 from dynolog.model.errors import FlagError, SourceUnavailable
@@ -235,12 +236,37 @@ PROFILING = {
     ],
 )
 def test_zeros_of_a_busy_device_are_suspect_and_left_out(
-    values: dict[str, float], suspect: int | None, left: set[str]
+    collected: Collected, values: dict[str, int | float | str], suspect: int | None, left: set[str]
 ) -> None:
-    """B05: utilisation 100 % and every profiling counter 0 on one card, while its neighbours are fine."""
-    made = device_values(None, reading(values=values), {}).values
-    assert made.get("gpu_suspect") == suspect
-    assert {key for key in made if key in PROFILING} == left
+    """B05: utilisation 100 % and every profiling counter 0 on one card in each round, while its neighbour is fine."""
+    fine: dict[str, int | float | str] = {"gpu_device_utilization": 100, "sm_active_ratio": 0.5}
+    for _ in range(2):
+        collected.round(reading("0", values=values), reading("1", values=fine))
+    made, neighbour = collected.round(reading("0", values=values), reading("1", values=fine)).devices
+    assert made.values.get("gpu_suspect") == suspect
+    assert {key for key in made.values if key in PROFILING} == left
+    assert (neighbour.values["gpu_suspect"], neighbour.values["sm_active_ratio"]) == (0, 0.5)
+
+
+def test_zeros_of_a_device_that_has_just_become_busy_are_left_out_and_no_fault(collected: Collected) -> None:
+    """B05: a kernel may have started after the counters' window: one round says nothing, two in a row do, and only in a row."""
+    idle: dict[str, int | float | str] = {"gpu_device_utilization": 0, **PROFILING}
+    odd: dict[str, int | float | str] = {"gpu_device_utilization": 100, **PROFILING}
+    collected.round(reading(values=idle))
+    made = [collected.device(reading(values=values)).values for values in (idle, odd, idle, odd, odd)]
+    assert [values["gpu_suspect"] for values in made] == [0, 0, 0, 0, 1]
+    assert ["sm_active_ratio" in values for values in made] == [True, False, True, False, False]
+
+
+def test_short_rounds_wait_for_as_long_as_utilisation_looks_back() -> None:
+    """B05: of the last second: five rounds in which a load that has ended still shows are no fault."""
+    odd = reading(values={"gpu_device_utilization": 100, **PROFILING})
+    contradictions = Contradictions()
+    seen = []
+    for number in range(12):
+        contradictions = contradictions.after([odd], 1_000_000_000 + number * 200_000_000)
+        seen.append(device_values(None, odd, {}, contradictions).values["gpu_suspect"])
+    assert seen == [0] * 10 + [1] * 2
 
 
 def test_instances_have_a_subject_and_labels_of_their_own() -> None:

@@ -27,7 +27,7 @@ _BUSY = 50
 
 
 class Readings:
-    """Keeps what one round needs to know of earlier ones: identities, slow values, how busy a GPU was."""
+    """Keeps what one round needs to know of earlier ones: identities, slow values, blank rounds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -37,7 +37,6 @@ class Readings:
         self._choice: Choice | None = None
         self._version = ""
         self._slow: dict[int, Gathered] = {}
-        self._busy_before: set[int] = set()
         self._unsupported: dict[int, set[int]] = {}
         self._profiling_keys: frozenset[str] = frozenset()
 
@@ -45,7 +44,6 @@ class Readings:
         """A new session has begun: nothing of the old one's values is true any more."""
         self._choice, self._version = choice, version
         self._slow.clear()
-        self._busy_before.clear()
         self._unsupported.clear()
         self._watchdog = Watchdog(self._clock)
         self._profiling_keys = frozenset(choice.by_id[number].key for number in choice.profiling)
@@ -101,7 +99,6 @@ class Readings:
             error = "no field of it has a value"
         if error:
             self._slow.pop(gpu, None)
-            self._busy_before.discard(gpu)
             return self._lost(gpu, error)
         values = slow.values | gathered.values
         counters = slow.counters | gathered.counters
@@ -117,23 +114,23 @@ class Readings:
     def _judge_profiling(
         self, session: Session, gpu: int, gathered: Gathered, values: dict[str, int | float | str]
     ) -> None:
-        """Profiling counters that read 0 on a busy GPU are broken, not zero; those that are blank for long are mended."""
+        """Profiling counters that are blank for long, or read 0 for long on a busy GPU, are mended.
+
+        The two main ones are given as they are: whoever gets the reading judges them, of every backend alike.
+        """
         wanted = () if session.profiling.is_paused else session.profiling.fields_of.get(gpu, ())
+        if not wanted:
+            return
         use = values.get(_UTILIZATION, 0)
-        is_busy = isinstance(use, int | float) and use >= _BUSY
         activity = [values[key] for key in _ACTIVITY if key in values]
-        # Busy in the round before too: a kernel may have started after the counters were read.
-        is_suspect = bool(activity) and not any(activity) and is_busy and gpu in self._busy_before
-        if wanted:
-            if activity:
-                values["gpu_suspect"] = int(is_suspect)
-            if is_suspect:
-                for key in self._profiling_keys:
-                    values.pop(key, None)
-            has_values = not is_suspect and any(number in gathered.answered for number in wanted)
-            is_fine = any(number not in wanted for number in gathered.answered)
-            self._watchdog.look(gpu, has_values=has_values, is_fine_otherwise=is_fine)
-        (self._busy_before.add if is_busy else self._busy_before.discard)(gpu)
+        is_contradicted = bool(activity) and not any(activity) and isinstance(use, int | float) and use >= _BUSY
+        if is_contradicted:
+            self._watchdog.answered(gpu)
+            for key in self._profiling_keys.difference(_ACTIVITY):
+                values.pop(key, None)
+        has_values = not is_contradicted and any(number in gathered.answered for number in wanted)
+        is_fine = any(number not in wanted for number in gathered.answered)
+        self._watchdog.look(gpu, has_values=has_values, is_fine_otherwise=is_fine)
 
     def _note_blanks(self, blank: set[int], is_settling: bool, values: dict[str, int | float | str]) -> None:
         assert self._choice is not None

@@ -7,6 +7,8 @@ seldom, because it interrupts the counters of every device.
 from collections.abc import Callable
 
 ROUNDS = 3
+# With short rounds: a load that ends or begins makes utilisation (of the last second) and counters disagree for so long.
+_LEAST_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 600.0, 3600.0
 
 
@@ -17,6 +19,7 @@ class Watchdog:
         self._clock = clock
         self._had: set[int] = set()
         self._blank_rounds: dict[int, int] = {}
+        self._blank_since: dict[int, float] = {}
         self._not_before = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._renewed: set[int] = set()
@@ -26,17 +29,23 @@ class Watchdog:
         if has_values:
             self._had.add(gpu)
             self._blank_rounds.pop(gpu, None)
+            self._blank_since.pop(gpu, None)
             self._renewed.discard(gpu)
             if not self._renewed:
                 self._pause_s = _FIRST_PAUSE_S
         elif gpu in self._had and is_fine_otherwise:
             self._blank_rounds[gpu] = self._blank_rounds.get(gpu, 0) + 1
+            self._blank_since.setdefault(gpu, self._clock())
+
+    def answered(self, gpu: int) -> None:
+        """Its fields gave something, if nothing to be believed: it has such counters."""
+        self._had.add(gpu)
 
     def due(self) -> list[int]:
         """The GPUs for which the profiling module should be renewed now; [] when none, or when that was tried not long ago."""
         if not self._blank_rounds:
             return []
-        gpus = sorted(gpu for gpu, rounds in self._blank_rounds.items() if rounds >= ROUNDS)
+        gpus = self._blank_for_long()
         return gpus if gpus and self._clock() >= self._not_before else []
 
     def renewed(self, gpus: list[int]) -> None:
@@ -45,7 +54,14 @@ class Watchdog:
         self._not_before = self._clock() + self._pause_s
         self._renewed.update(gpus)
         self._blank_rounds.clear()
+        self._blank_since.clear()
 
     def still_blank(self) -> list[int]:
         """GPUs for which renewing did not help."""
-        return sorted(gpu for gpu in self._renewed if self._blank_rounds.get(gpu, 0) >= ROUNDS)
+        return [gpu for gpu in self._blank_for_long() if gpu in self._renewed]
+
+    def _blank_for_long(self) -> list[int]:
+        since_s = self._clock() - _LEAST_S
+        return sorted(
+            gpu for gpu, rounds in self._blank_rounds.items() if rounds >= ROUNDS and self._blank_since[gpu] <= since_s
+        )
