@@ -6,7 +6,7 @@ import msgspec
 
 from dynolog.cli.exit_codes import DONE
 from dynolog.cli.quantities import gpu_pause
-from dynolog.cli.reply_text import ask, print_reply, show
+from dynolog.cli.reply_text import ask, show
 from dynolog.model.errors import DynologError
 from dynolog.rpc.client import Target, call
 from dynolog.rpc.messages import GetStatus, ListProcesses, ProcessesReply, StatusReply
@@ -35,7 +35,7 @@ class Status:
             show(ask(target, GetStatus(verbose=arguments.verbose)), arguments)
             return DONE
         reply = ask(target, GetStatus())
-        print_reply(reply)
+        show(reply, arguments)
         if arguments.verbose:
             _print_more(target)
             return DONE

@@ -26,6 +26,10 @@ class BadLength(OSError):  # noqa: N818 - as above
         super().__init__(f"it says that its answer has {length} bytes, so it is no dynolog")
 
 
+class NoHandshake(OSError):  # noqa: N818 - as above
+    """The other side took the connection, and did not answer in TLS."""
+
+
 class Channel:
     """One connection. Everything on it must be done before the deadline, else TimeoutError; `extend` moves it."""
 
@@ -50,7 +54,7 @@ class Channel:
     def to_tcp(cls, hostname: str, port: int, timeout_s: float, tls: ClientTls | None = None) -> Self:
         """Connect to the first address of `hostname` that answers; each gets its share of the time. Raises OSError of the last.
 
-        With `tls`, an error of the handshake is an ssl.SSLError, and no other address is tried then.
+        With `tls`, an error of the handshake is an ssl.SSLError or NoHandshake, and no other address is tried then.
         """
         context = tls.context() if tls is not None else None
         deadline_s = time.monotonic() + timeout_s
@@ -78,6 +82,9 @@ class Channel:
         try:
             sock.settimeout(max(deadline_s - time.monotonic(), 0.001))
             return cls(context.wrap_socket(sock, server_hostname=tls.name_for(hostname)), deadline_s)
+        except (TimeoutError, ConnectionError) as error:
+            sock.close()
+            raise NoHandshake from error
         except BaseException:
             sock.close()
             raise

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 
 from dynolog.model.errors import DynologError, RequestError
-from dynolog.rpc.channel import BadLength, Channel, ClosedEarly
+from dynolog.rpc.channel import BadLength, Channel, ClosedEarly, NoHandshake
 from dynolog.rpc.client_tls import ClientTls
 from dynolog.rpc.messages import GetStatus, GetVersion, Request, WaitTrace
 from dynolog.rpc.tls_errors import is_tls_error, why_daemon_is_not_trusted
@@ -141,9 +141,9 @@ def raise_if_not_trusted(target: Target, error: OSError) -> None:
         raise CannotReach(
             why_daemon_is_not_trusted(error, str(target), target.tls.name_for(target.hostname))
         ) from error
-    if isinstance(error, ConnectionResetError):
+    if isinstance(error, NoHandshake):
         raise CannotReach(
-            f"{target} ended the connection in the TLS handshake: its log says why, or it is a daemon without TLS"
+            f"{target} took the connection and does not answer in TLS: if it is a dynolog without TLS, leave --tls-ca out"
         ) from error
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from dynolog.model.capture import CaptureInfo
 from dynolog.model.gpu_view import GpuDevice, GpuStatus
+from dynolog.model.host_samples import SamplePage
 from dynolog.model.metric import Metric
 from dynolog.model.record import Record
 from dynolog.model.reload import ReloadReport
@@ -71,6 +72,7 @@ class SetKinetOnDemandRequest(msgspec.Struct, frozen=True, kw_only=True, tag_fie
     dry_run: bool = False
     log_files: dict[int, str] = {}
     gpus: list[str] = []
+    host_interval_ms: int = 0
 
 
 class TraceReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,6 +172,23 @@ class FetchReply(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "ok"
 
 
+class GetHostSamples(msgspec.Struct, frozen=True, kw_only=True, tag_field="fn", tag="getHostSamples"):
+    """Asks for what the host did while the captures of a request ran ("": at any time).
+
+    From `begin_wall_ns` to `end_wall_ns` (Unix ns; 0: no bound). Only what was sampled because a request said `host_interval_ms` is there.
+    """
+
+    request_id: str = ""
+    begin_wall_ns: int = 0
+    end_wall_ns: int = 0
+
+
+class HostSamplesReply(SamplePage, frozen=True, kw_only=True):
+    """Samples, oldest first; with `next_wall_ns` there are more: ask again with that as `begin_wall_ns`."""
+
+    status: str = "ok"
+
+
 class GetMetrics(msgspec.Struct, frozen=True, kw_only=True, tag_field="fn", tag="getMetrics"):
     """Asks for the latest record of each source; `source` "" means all."""
 
@@ -238,6 +257,7 @@ Request = (
     | GetTrace
     | WaitTrace
     | FetchTrace
+    | GetHostSamples
     | GetMetrics
     | ListMetrics
     | GetGpus

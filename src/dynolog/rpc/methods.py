@@ -25,11 +25,13 @@ from dynolog.rpc.messages import (
     Failed,
     FetchTrace,
     GetGpus,
+    GetHostSamples,
     GetMetrics,
     GetStatus,
     GetTrace,
     GetVersion,
     GpusReply,
+    HostSamplesReply,
     ListMetrics,
     ListProcesses,
     MetricsReply,
@@ -61,6 +63,8 @@ MAX_CHOICES = 4096
 MAX_VALUES = 100_000
 # Bodies from here on take more than a tenth of a millisecond to decode.
 LARGE_BODY_BYTES = 1 << 14
+# Finer than 20 ms the kernel's own counters are not; slower than 10 s no trace needs samples of its own.
+HOST_INTERVAL_MS = (20, 10_000)
 # Each begins by starting a process that looks at the directories of trainers.
 MAX_TRACE_REQUESTS = 32
 _JOB_ID_RANGE = range(-(1 << 63), 1 << 64)
@@ -144,6 +148,7 @@ class Methods:
             GetVersion: lambda _: self._version,
             ListProcesses: self._list_processes,
             GetTrace: self._get_trace,
+            GetHostSamples: self._get_host_samples,
             GetMetrics: self._get_metrics,
             ListMetrics: self._list_metrics,
             GetGpus: self._get_gpus,
@@ -278,6 +283,17 @@ class Methods:
             found = tuple(progress for progress in found if progress.group_id == request.group_id)
         return _encode(TraceProgressReply(requests=found))
 
+    def _get_host_samples(self, request: GetHostSamples) -> bytes:
+        begin_ns, end_ns = request.begin_wall_ns, request.end_wall_ns or self._clock.wall_ns()
+        if request.request_id:
+            captures = self._services.traces.progress(request.request_id)[0].captures
+            steps = [step.wall_ns for capture in captures for step in capture.history]
+            if all(capture.state.is_final for capture in captures):
+                end_ns = min(end_ns, max(steps, default=0))
+            begin_ns = max(begin_ns, min(steps, default=0))
+        page = self._services.host.page(begin_ns, end_ns)
+        return _encode(HostSamplesReply(blocks=page.blocks, next_wall_ns=page.next_wall_ns))
+
     def _get_metrics(self, request: GetMetrics) -> bytes:
         records = self._services.metrics.latest(request.source)
         catalogue = self._services.metrics.catalogue
@@ -356,6 +372,11 @@ def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:
         raise RequestError("bad_request", f"{len(request.log_files)} log_files are too many: at most {MAX_PIDS}")
     if request.process_limit < 0:
         raise RequestError("bad_request", f"process_limit is {request.process_limit}: it must be 0 (all) or more")
+    if request.host_interval_ms and not HOST_INTERVAL_MS[0] <= request.host_interval_ms <= HOST_INTERVAL_MS[1]:
+        raise RequestError(
+            "bad_request",
+            f"host_interval_ms is {request.host_interval_ms}: it must be {HOST_INTERVAL_MS[0]} to {HOST_INTERVAL_MS[1]}, or 0",
+        )
     return TraceRequest(
         config=request.config,
         pids=tuple(request.pids),
@@ -368,6 +389,7 @@ def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:
         dry_run=request.dry_run,
         log_files=request.log_files,
         gpus=tuple(request.gpus),
+        host_interval_ms=request.host_interval_ms,
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 from dynolog.model.capture import WrittenTrace as WrittenTrace  # noqa: PLC0414 - part of this Protocol, so named from here too
 from dynolog.model.errors import RequestError
 from dynolog.model.gpu_view import GpuDevice, GpuStatus
+from dynolog.model.host_samples import SamplePage
 from dynolog.model.metric import Catalogue
 from dynolog.model.record import Record
 from dynolog.model.reload import ReloadReport
@@ -110,6 +111,22 @@ class NoGpus:
         return False
 
 
+class HostSampleService(Protocol):
+    """What the host did beside traces (pipeline.host_burst)."""
+
+    def page(self, begin_wall_ns: int, end_wall_ns: int) -> SamplePage:
+        """Samples that reach into a time, Unix ns, as many as fit into one reply."""
+        ...
+
+
+class NoHostSamples:
+    """For a server that samples nothing."""
+
+    def page(self, begin_wall_ns: int, end_wall_ns: int) -> SamplePage:  # noqa: ARG002 - the names are the Protocol's
+        """There are none."""
+        return SamplePage()
+
+
 class ReloadService(Protocol):
     """What SIGHUP does (daemon.life_cycle). Lives on the socket thread."""
 
@@ -134,3 +151,4 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     status: StatusService
     gpus: GpuService = NoGpus()
     reload: ReloadService = NoReload()
+    host: HostSampleService = NoHostSamples()

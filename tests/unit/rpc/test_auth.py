@@ -12,10 +12,11 @@ import pytest
 
 from dynolog.model.errors import RequestError
 from dynolog.model.trace_request import Transport
-from dynolog.rpc.auth import Gate, Nonces, RefusalLog, Token
+from dynolog.rpc.auth import Gate, Nonces, Token
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.messages import Authenticated
 from dynolog.rpc.origin import Origin
+from dynolog.rpc.refusal_log import RefusalLog
 from dynolog.rpc.token import TokenFileError, read_token, sign
 
 NOW_NS = 1_700_000_000_000_000_000
