@@ -13,6 +13,8 @@ from dynolog.sources.host_files import HostFiles
 
 # A backend that can list processes gives their number.
 _COUNT = "gpu_processes"
+# Of one device: a hundred contexts are many. Each costs a read of /proc in every round.
+MOST_LOOKED_AT = 512
 
 
 class GpuLabelling:
@@ -25,6 +27,7 @@ class GpuLabelling:
         self._identities = identities
         self._scan = scan
         self._pods = pods
+        self._crowded: set[str] = set()
 
     def labels_for(self, reading: GpuReading) -> DeviceAttribution:
         """Who is behind a device or MIG instance. Open files tell where the driver lists no processes; 0 of them is a list too."""
@@ -32,13 +35,24 @@ class GpuLabelling:
         if not processes and _COUNT not in reading.values:
             self._scan.advance()
             processes = self._scan.processes_of(reading)
+        device = reading.device if reading.gpu_instance_id is None else f"{reading.device}/gi{reading.gpu_instance_id}"
+        (self._crowded.add if len(processes) > MOST_LOOKED_AT else self._crowded.discard)(device)
+        processes = processes[:MOST_LOOKED_AT]
         members = [(process, self._identities.get(process.pid)) for process in processes]
         return device_attribution(members, self._pods.of(reading) if self._pods is not None else ())
 
     @property
     def notices(self) -> tuple[tuple[str, str], ...]:
         """(key, sentence) pairs for a person: what keeps it from knowing more."""
-        return (*self._identities.notices, *(self._pods.notices if self._pods is not None else ()))
+        crowded = [
+            (
+                f"crowded {device}",
+                f"GPU {device} lists more than {MOST_LOOKED_AT} processes: only those are looked up",
+            )
+            for device in sorted(self._crowded)
+        ]
+        pods = self._pods.notices if self._pods is not None else ()
+        return (*self._identities.notices, *crowded, *pods)
 
     def close(self) -> None:
         """Stop its threads."""

@@ -1,6 +1,7 @@
 """Identities of processes, looked up on threads of their own: a look that hangs costs the labels of that process, and nobody waits."""
 
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -107,7 +108,7 @@ class Identities:
             said.append(
                 (
                     "environ",
-                    "the environment of processes on a GPU cannot be read, so their jobs stay unknown: run the daemon as root",
+                    f"the environment of processes on a GPU cannot be read, so their jobs stay unknown: {_remedy()}",
                 )
             )
         return tuple(said)
@@ -196,3 +197,9 @@ class Identities:
         if len(self._known) >= _MOST_KNOWN:
             self._known = {pid: entry for pid, entry in self._known.items() if now_s - entry.asked_s < _FORGET_S}
         self._known[identity.pid] = _Entry(identity, now_s)
+
+
+def _remedy() -> str:
+    if os.geteuid():
+        return "run the daemon as root"
+    return "give the daemon CAP_SYS_PTRACE (in a container: capabilities, add: SYS_PTRACE)"

@@ -42,7 +42,7 @@ def _troubles(device: GpuDevice, now_s: float) -> Iterator[str]:
     if down:
         yield f"NVLink down: {', '.join(sorted(down, key=lambda link: (len(link), link)))}"
     if numbers.get("gpu_suspect"):
-        yield "profiling counters suspect"
+        yield "profiling counters read 0 while it is busy"
 
 
 def _xids(numbers: Mapping[str, float], now_s: float) -> Iterator[str]:

@@ -14,6 +14,7 @@ RIGHT = (2, 3, 4, 5, 6)
 # On a narrow terminal: names of devices and jobs lose their middle, never the health.
 _YIELDING = {1: 8, 8: 8}
 _MOST_PIDS = 6
+_MOST_NAMES = 4
 _GB = 1e9
 _NOTHING = "-"
 
@@ -135,4 +136,6 @@ def _job(labels: dict[str, str]) -> str:
 def _texts(device: GpuDevice, text_of: Callable[[dict[str, str]], str]) -> str:
     all_labels: Iterable[dict[str, str]] = [dict(use.labels) for use in device.uses]
     texts = [text for labels in all_labels if (text := text_of(labels))] or [text_of(dict(device.labels))]
-    return ", ".join(dict.fromkeys(filter(None, texts))) or _NOTHING
+    names = list(dict.fromkeys(filter(None, texts)))
+    more = f" +{len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more or _NOTHING

@@ -1,5 +1,6 @@
 """Looks at processes: nobody waits for them, and one that hangs costs only itself."""
 
+import os
 import threading
 from collections.abc import Iterator
 
@@ -149,12 +150,17 @@ def test_one_user_cannot_make_all_looks_hang(
     assert look.looks == [10, 11, 5]
 
 
-def test_what_cannot_be_read_is_said_with_the_remedy(identities: Identities, look: FakeLook) -> None:
+@pytest.mark.parametrize(("uid", "remedy"), [(1000, "run the daemon as root"), (0, "CAP_SYS_PTRACE")])
+def test_what_cannot_be_read_is_said_with_the_remedy(
+    identities: Identities, look: FakeLook, monkeypatch: pytest.MonkeyPatch, uid: int, remedy: str
+) -> None:
+    """Root in a container may not read it either: running as root is no advice for root."""
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
     look.started[5], look.known = 1, False
     assert known(identities, 5)
     ((key, sentence),) = identities.notices
     assert key == "environ"
-    assert "run the daemon as root" in sentence
+    assert remedy in sentence
 
 
 def test_after_the_end_nothing_is_looked_at(identities: Identities, look: FakeLook) -> None:

@@ -37,7 +37,7 @@ def reply(*devices: GpuDevice) -> GpusReply:
         ({"nvlink_is_up.2": 0, "nvlink_is_up.10": 0, "nvlink_is_up.1": 1}, "NVLink down: 2, 10"),
         ({"row_remap_pending": 1}, "a memory row waits for a reset to be replaced"),
         ({"row_remap_failure": 1}, "a memory row could not be replaced: exchange the device"),
-        ({"gpu_suspect": 1}, "profiling counters suspect"),
+        ({"gpu_suspect": 1}, "profiling counters read 0 while it is busy"),
         ({"gpu_power_draw": "N/A"}, "ok"),
     ],
 )
@@ -103,6 +103,13 @@ def test_instances_stand_below_their_device_and_devices_by_number() -> None:
 def test_many_processes_are_counted() -> None:
     uses = (GpuUse(pids=tuple(range(100, 120))),)
     assert gpu_rows(reply(device(uses=uses)))[0][10] == "100,101,102,103,104,105 +14"
+
+
+def test_many_jobs_and_users_are_counted() -> None:
+    """A device that hundreds share must not push the table off the screen; `--json` has them all."""
+    uses = tuple(GpuUse(labels={"job_id": str(number), "username": f"u{number % 5}"}) for number in range(10, 310))
+    row = gpu_rows(reply(device(uses=uses)))[0]
+    assert row[8:10] == ("10, 11, 12, 13 +296", "u0, u1, u2, u3 +1")
 
 
 def test_names_from_outside_steer_no_terminal() -> None:
