@@ -1,5 +1,6 @@
 """Bringing written traces here: streamed, resumed where it broke, checked, and put in place whole."""
 
+import contextlib
 import fcntl
 import functools
 import hashlib
@@ -10,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from dynolog.analysis.host_tracks import original_sha256_of
 from dynolog.cli.exit_codes import USAGE, CommandError
 from dynolog.cli.fetch_names import names_for, safe_name
 from dynolog.cli.fetched import Fetched
+from dynolog.cli.host_tracks import Amended, HostTracks
 from dynolog.model.capture import CaptureInfo, CaptureState
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.rpc.client import CannotReach, NoAnswer, Target
@@ -40,13 +43,23 @@ class Stream(Protocol):
 # Opens the stream of a file from an offset. Raises CannotReach, NoAnswer, RequestError.
 OpenStream = Callable[[int], AbstractContextManager[Stream]]
 
+# Writes another file, given the one that has come and the path to write; it may decline.
+Amend = Callable[[str, str], Amended]
+
 
 class FetchError(DynologError):
     """A file that could not be brought here; the others are."""
 
 
-def fetch_all(target: Target, captures: Sequence[CaptureInfo], directory: str, *, compress: bool) -> list[Fetched]:
-    """Bring the written files of these captures into a directory, which is made when it is missing."""
+def fetch_all(
+    target: Target,
+    captures: Sequence[CaptureInfo],
+    directory: str,
+    *,
+    compress: bool,
+    host: HostTracks | None = None,
+) -> list[Fetched]:
+    """Bring the written files of these captures into a directory, which is made when it is missing; with the tracks of `host` in them."""
     try:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:
@@ -59,7 +72,13 @@ def fetch_all(target: Target, captures: Sequence[CaptureInfo], directory: str, *
         try:
             fetched.append(
                 _already_here(capture, path, compress=compress)
-                or fetch_one(functools.partial(Fetch, target, capture.id), capture.id, path, compress=compress)
+                or fetch_one(
+                    functools.partial(Fetch, target, capture.id),
+                    capture.id,
+                    path,
+                    compress=compress,
+                    amend=functools.partial(host.add_to_capture, target, capture) if host else None,
+                )
             )
         except DynologError as error:
             fetched.append(Fetched(capture_id=capture.id, path=path, error=str(error)))
@@ -91,9 +110,17 @@ def _taken(path: str) -> FetchError:
 
 
 def fetch_one(
-    open_stream: OpenStream, capture_id: str, path: str, *, compress: bool, pause_s: float = _PAUSE_S
+    open_stream: OpenStream,
+    capture_id: str,
+    path: str,
+    *,
+    compress: bool,
+    pause_s: float = _PAUSE_S,
+    amend: Amend | None = None,
 ) -> Fetched:
     """Bring one file to `path` (with `.gz` when compressed here). Raises FetchError, FetchInterrupted, RequestError, OSError.
+
+    `amend` makes another file of what has come, once it is whole and checked.
 
     What has come is kept beside it as `.NAME.ID.part` when the stream breaks for good, and the next try goes on from there.
     """
@@ -115,15 +142,29 @@ def fetch_one(
         if header is None or _sha256(file.fileno()) != header.sha256:
             os.unlink(part)
             raise FetchError("its SHA-256 is not what the daemon announced: nothing was kept, try again")
-        source, final = part, path
-        if compress and not _is_gzip(file.fileno()):
-            final += ".gz"
-            source = _compressed(file.fileno(), part)
-            os.unlink(part)
-        else:
-            os.fsync(file.fileno())
+        os.fsync(file.fileno())
+        amended = amend(part, part + ".host") if amend else Amended()
+        source, final = part + ".host" if amended.tracks else part, path
+        with open(source, "rb") as ready:
+            is_gzip = _is_gzip(ready.fileno())
+            if compress and not is_gzip:
+                final += ".gz"
+                source = _compressed(ready.fileno(), part)
+        with open(source, "rb") as ready:
+            fetched_sha256 = _sha256(ready.fileno()) if amended.tracks else ""
         _put_in_place(source, final, directory)
-    return Fetched(capture_id=capture_id, path=final, size_bytes=header.size_bytes, sha256=header.sha256)
+        for left in (part, part + ".host"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(left)
+    return Fetched(
+        capture_id=capture_id,
+        path=final,
+        size_bytes=header.size_bytes,
+        sha256=header.sha256,
+        fetched_sha256=fetched_sha256,
+        host_tracks=amended.tracks,
+        host_note=amended.note,
+    )
 
 
 def _receive(open_stream: OpenStream, descriptor: int, pause_s: float) -> FetchReply | None:
@@ -216,13 +257,13 @@ def _put_in_place(source: str, final: str, directory: str) -> None:
 
 
 def _digests(path: str) -> tuple[str, ...]:
-    """SHA-256 of a file as it is, and unpacked when it is gzip; none when it cannot be read."""
+    """SHA-256 of a file as it is, without the tracks of the host, and unpacked when it is gzip; none when it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return ()
     try:
-        digests = (_sha256(descriptor),)
+        digests = (_sha256(descriptor), original_sha256_of(path))
         return (*digests, _unpacked_sha256(descriptor)) if _is_gzip(descriptor) else digests
     except (OSError, EOFError, zlib.error):  # a directory of that name, or a gzip that ends too early
         return ()

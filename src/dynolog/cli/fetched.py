@@ -4,11 +4,18 @@ import msgspec
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One file brought here; `error` says why not. `sha256` is of the file as the trainer wrote it."""
+    """One file brought here; `error` says why not. `sha256` is of the file as the trainer wrote it.
+
+    With `host_tracks` so many counter tracks of the host were added, and `fetched_sha256` is of the file with them; `host_note` says why
+    there are none.
+    """
 
     capture_id: str
     path: str = ""
     size_bytes: int = 0
     sha256: str = ""
     already_here: bool = False
+    fetched_sha256: str = ""
+    host_tracks: int = 0
+    host_note: str = ""
     error: str = ""

@@ -3,15 +3,18 @@
 import functools
 import os
 import queue
+import sys
 import threading
 from collections import Counter
 from collections.abc import Sequence
 
+from dynolog.analysis.host_tracks import original_sha256_of
 from dynolog.cli.fetch import fetch_one
 from dynolog.cli.fetch_names import safe_name, with_suffix
 from dynolog.cli.follow_up import FollowOptions
+from dynolog.cli.host_tracks import HostTracks
 from dynolog.cli.printable import printable
-from dynolog.cli.quantities import size
+from dynolog.cli.quantities import count, size
 from dynolog.fleet.distributed_info import DistributedInfo, add_info, sha256_before, sha256_of
 from dynolog.fleet.fan_out import FanOutOptions
 from dynolog.fleet.manifest import HostEntry, ManifestFile, ProcessEntry
@@ -28,6 +31,7 @@ def fetch_group(file: ManifestFile, fan_out: FanOutOptions, options: FollowOptio
     manifest = file.manifest
     each_is_said = not as_json and len(manifest.processes) <= _MOST_LINES
     hosts = {host.label: host for host in manifest.hosts}
+    tracks = HostTracks() if options.with_host else None
     wanted = [process for process in manifest.processes if process.outcome == "written" and process.capture_id]
     os.makedirs(options.fetch, exist_ok=True)
     names = _names(wanted, manifest.processes)
@@ -43,7 +47,8 @@ def fetch_group(file: ManifestFile, fan_out: FanOutOptions, options: FollowOptio
             except queue.Empty:
                 return
             process = wanted[index]
-            _fetch(process, hosts[process.host], os.path.join(options.fetch, names[index]), fan_out, options.compress)
+            path = os.path.join(options.fetch, names[index])
+            _fetch(process, hosts[process.host], path, fan_out, options.compress, tracks)
             done.put(index)
 
     for _ in range(min(AT_A_TIME, len(wanted))):
@@ -54,6 +59,8 @@ def fetch_group(file: ManifestFile, fan_out: FanOutOptions, options: FollowOptio
         file.touch()
         if each_is_said and process.fetched:
             print(printable(f"{process.fetched}: {size(process.fetched_size_bytes)}, SHA-256 checked"))
+    for note, number in Counter(one.host_note for one in wanted if one.host_note).items():
+        print(printable(f"note: {count(number, 'trace')} without counters of the host: {note}"), file=sys.stderr)
 
 
 def _names(wanted: Sequence[ProcessEntry], everybody: Sequence[ProcessEntry]) -> list[str]:
@@ -68,7 +75,14 @@ def _names(wanted: Sequence[ProcessEntry], everybody: Sequence[ProcessEntry]) ->
     return names
 
 
-def _fetch(process: ProcessEntry, host: HostEntry, path: str, fan_out: FanOutOptions, compress: bool) -> None:
+def _fetch(  # noqa: PLR0917 - what one file needs
+    process: ProcessEntry,
+    host: HostEntry,
+    path: str,
+    fan_out: FanOutOptions,
+    compress: bool,
+    tracks: HostTracks | None,
+) -> None:
     """One file. What goes wrong stands in the entry."""
     process.fetch_error = ""
     info = None if process.rank is None else DistributedInfo(rank=process.rank, world_size=process.world_size)
@@ -83,10 +97,13 @@ def _fetch(process: ProcessEntry, host: HostEntry, path: str, fan_out: FanOutOpt
         if process.fetched and _is_here(process):
             return
         process.fetched = ""
-        if not (os.path.lexists(path) and process.sha256 in (sha256_before(path), sha256_of(path))):
+        has_tracks = os.path.lexists(path) and original_sha256_of(path) == process.sha256
+        if not has_tracks and not (os.path.lexists(path) and process.sha256 in (sha256_before(path), sha256_of(path))):
             fetch_one(functools.partial(Fetch, target, process.capture_id), process.capture_id, path, compress=False)
         if info is not None and not process.memory_snapshot:
-            process.distributed_info_added = add_info(path, info) or sha256_of(path) != process.sha256
+            process.distributed_info_added = add_info(path, info) or sha256_of(path) != sha256_before(path)
+        if tracks is not None and not has_tracks and not process.memory_snapshot:
+            _add_tracks(process, tracks, target, host.request_id, path)
         if compress:
             path = _compressed(path)
         process.fetched_sha256 = sha256_of(path)
@@ -96,6 +113,19 @@ def _fetch(process: ProcessEntry, host: HostEntry, path: str, fan_out: FanOutOpt
         process.fetch_error = str(error)
     except OSError as error:
         process.fetch_error = error.strerror or str(error)
+
+
+def _add_tracks(process: ProcessEntry, tracks: HostTracks, target: Target, request_id: str, path: str) -> None:
+    """The counters of its host; once for each trace, the samples of a host once for all of its traces."""
+    amended = tracks.add(
+        tracks.of(target, request_id),
+        path,
+        path,
+        begin_wall_ns=process.begin_wall_ns,
+        duration_us=process.duration_us,
+        sha256=process.sha256,
+    )
+    process.host_tracks, process.host_note = amended.tracks, amended.note
 
 
 def _is_here(process: ProcessEntry) -> bool:

@@ -12,19 +12,23 @@ from dynolog.cli.fetched import Fetched
 from dynolog.cli.follow import follow
 from dynolog.cli.option_types import positive_seconds
 from dynolog.cli.printable import printable
-from dynolog.cli.quantities import duration, size
+from dynolog.cli.quantities import count, duration, size
 from dynolog.cli.target_words import command_for
 from dynolog.model.trace_request import RequestProgress
 from dynolog.rpc.client import Target
 
 
 class FollowOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options about waiting and fetching. `wait_timeout_s` None: as long as it takes; `fetch` "": nowhere."""
+    """The options about waiting and fetching. `wait_timeout_s` None: as long as it takes; `fetch` "": nowhere.
+
+    `with_host`: the host's counters go into what is fetched, and are sampled for that.
+    """
 
     wait: bool
     wait_timeout_s: float | None
     fetch: str
     compress: bool
+    with_host: bool = False
 
 
 def add_follow_options(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +44,12 @@ def add_follow_options(parser: argparse.ArgumentParser) -> None:
         "--wait-timeout", type=positive_seconds, metavar="S", help="stop waiting after S seconds, exit code 1"
     )
     group.add_argument("--fetch", default="", metavar="DIR", help="bring the written files into this directory here")
+    group.add_argument(
+        "--with-host",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="add the host's counters (CPU, disks, network, GPUs...) to the fetched traces, on their clock (with --fetch: on)",
+    )
     group.add_argument("--gzip", action="store_true", help="compress the fetched files; needs --fetch")
 
 
@@ -57,6 +67,7 @@ def follow_options(arguments: argparse.Namespace) -> FollowOptions:
         wait_timeout_s=arguments.wait_timeout,
         fetch=arguments.fetch,
         compress=arguments.gzip,
+        with_host=bool(arguments.fetch) if arguments.with_host is None else arguments.with_host,
     )
 
 
@@ -82,8 +93,10 @@ def conclude(target: Target, request_id: str, options: FollowOptions, *, as_json
     fetched: list[Fetched] = []
     if options.fetch:
         from dynolog.cli.fetch import fetch_all  # noqa: PLC0415 - hashing loads libcrypto: only for files
+        from dynolog.cli.host_tracks import HostTracks  # noqa: PLC0415 - as above
 
-        fetched = fetch_all(target, progress.captures, options.fetch, compress=options.compress)
+        host = HostTracks() if options.with_host else None
+        fetched = fetch_all(target, progress.captures, options.fetch, compress=options.compress, host=host)
         code = max(code, _report_fetched(fetched, as_json=as_json))
     return Conclusion(progress=progress, fetched=fetched, exit_code=code)
 
@@ -102,5 +115,9 @@ def _report_fetched(fetched: Sequence[Fetched], *, as_json: bool) -> int:
             print(printable(f"dyno: {file.path} was not fetched: {file.error}"), file=sys.stderr)
         elif not as_json:
             what = "is here already" if file.already_here else f"fetched, {size(file.size_bytes)}, SHA-256 checked"
+            if file.host_tracks:
+                what += f", with {count(file.host_tracks, 'counter track')} of the host"
             print(printable(f"{file.path}: {what}"))
+        if file.host_note:
+            print(printable(f"note: {file.path} has no counters of the host: {file.host_note}"), file=sys.stderr)
     return FAILED if any(file.error for file in fetched) else DONE

@@ -33,6 +33,13 @@ def whole_seconds(text: str) -> int:
     return int(text)
 
 
+def host_interval_ms(text: str) -> int:
+    """An interval in ms at which a daemon samples its host beside a trace."""
+    if not _is_number(text) or not 20 <= int(text) <= 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no interval in ms from 20 to 10000")
+    return int(text)
+
+
 def not_negative(text: str) -> int:
     """A whole number from 0 to 2⁶³−1."""
     if not _is_number(text) or int(text) >= 2**63:

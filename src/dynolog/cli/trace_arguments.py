@@ -5,9 +5,11 @@ import argparse
 import msgspec
 
 from dynolog.cli.exit_codes import USAGE, CommandError
+from dynolog.cli.follow_up import follow_options
 from dynolog.cli.option_types import (
     NO_JOB_NUMBER,
     gpus,
+    host_interval_ms,
     job,
     names,
     not_negative,
@@ -96,6 +98,13 @@ def _add_recording(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--with-stacks", action="store_true", help="Python stacks")
     group.add_argument("--with-flops", action="store_true", help="flops of operators")
     group.add_argument("--with-modules", action="store_true", help="modules of operators")
+    group.add_argument(
+        "--host-interval-ms",
+        type=host_interval_ms,
+        default=100,
+        metavar="MS",
+        help="with --with-host, sample the host this often meanwhile, 20 to 10000 (100)",
+    )
 
 
 def _add_many_hosts(group: "argparse._ArgumentGroup") -> None:
@@ -162,6 +171,7 @@ def trace_command(arguments: argparse.Namespace) -> TraceCommand:
         include_launchers=arguments.include_launchers,
         dry_run=arguments.dry_run,
         gpus=arguments.gpu,
+        host_interval_ms=arguments.host_interval_ms if follow_options(arguments).with_host else 0,
     )
     return TraceCommand(request=request, config=config, only_ours=_only_ours(arguments))
 

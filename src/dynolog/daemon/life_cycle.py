@@ -97,6 +97,7 @@ class LifeCycle:
             if daemon.ipc is not None:
                 daemon.ipc.close()
             daemon.traces.close()
+            daemon.host.burst.close()
             self._manager.close()
 
     def _say_what_runs(self, daemon: Daemon) -> None:

@@ -10,6 +10,7 @@ from dynolog.collectors.spec import CollectorSpec, Context, Notices
 from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.gpu_owners import GpuOwners
 from dynolog.daemon.gpus import Gpus
+from dynolog.daemon.host_sampling import HostSampling
 from dynolog.daemon.status import Status
 from dynolog.exporters.registry import EXPORTERS, chosen
 from dynolog.exporters.selected import Selections
@@ -17,6 +18,7 @@ from dynolog.exporters.spec import ExporterContext
 from dynolog.ipc.listener import IPC_NAME, IpcListener
 from dynolog.model.clock import SystemClock
 from dynolog.model.flag import Settings
+from dynolog.model.gpu import GpuSample
 from dynolog.model.metric import Catalogue, Metric, Scope
 from dynolog.model.record import Record
 from dynolog.model.status import IpcStatus
@@ -110,6 +112,7 @@ class Daemon:
             COLLECTORS, context_of, clock, self._deliver, config_of(settings, COLLECTORS), board=board
         )
         counters.attach(self.pipeline, self.fanout, self.ipc_status, lambda: sink.lost_lines)
+        self.host = HostSampling(settings.text("root_dir"), clock)
         self.traces = TraceService(
             loop,
             clock=clock,
@@ -117,8 +120,9 @@ class Daemon:
             check_destinations=check_destinations,
             make_watch=TraceWatch,
             ipc_enabled=settings.on("enable_ipc_monitor"),
+            sampler=self.host.burst,
         )
-        self.gpus.source.on_sample = self.traces.gpus.put
+        self.gpus.source.on_sample = self._on_gpu_sample
         if settings.on("enable_ipc_monitor"):
             self.ipc = IpcListener(
                 self.traces.handler,
@@ -136,6 +140,7 @@ class Daemon:
             status=self.status,
             gpus=self.gpus,
             reload=reload or NoReload(),
+            host=self.host.burst,
         )
         self.rpc = RpcServer(loop, services, settings, clock)
 
@@ -148,6 +153,11 @@ class Daemon:
         for metric in self._catalogue.declare(metrics):
             self._owners[metric.name, metric.scope] = spec.name
 
+    def _on_gpu_sample(self, sample: GpuSample | None) -> None:
+        self.traces.gpus.put(sample)
+        self.host.gpus.put(sample)
+
     def _deliver(self, record: Record) -> None:
+        self.host.bandwidth.put(record)
         self.latest.put(record)
         self.fanout.put(record)

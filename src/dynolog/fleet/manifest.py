@@ -50,8 +50,8 @@ class ProcessEntry(msgspec.Struct, kw_only=True):
 
     `pid` is what it calls itself, `host_pid` the host's (0: unverified). `gpus` are those that it held when it was asked for (`0`,
     `0/gi1`). `times` has when each state was reached, in Unix ns by the clock of its host. `sha256` and `size_bytes` are of the file
-    as it was written; the fetched ones differ when `distributedInfo` was added. `begin_wall_ns` is the begin of the first event, by
-    the clock of its host.
+    as it was written; the fetched ones differ when `distributedInfo` or `host_tracks` counter tracks of its host were added
+    (`host_note`: why none). `begin_wall_ns` is the begin of the first event, by the clock of its host.
     """
 
     host: str
@@ -83,6 +83,8 @@ class ProcessEntry(msgspec.Struct, kw_only=True):
     fetched_size_bytes: int = 0
     fetched_sha256: str = ""
     distributed_info_added: bool = False
+    host_tracks: int = 0
+    host_note: str = ""
     fetch_error: str = ""
 
     @property

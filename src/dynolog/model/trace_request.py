@@ -43,7 +43,7 @@ class TraceRequest(msgspec.Struct, frozen=True, kw_only=True):
     `90210_2`, `90210.0`) when given wins over `job_id`. `process_limit` 0 means all. `names` match the process name,
     `ranks` its rank. With `dry_run` nothing is triggered. `log_files` has another ACTIVITIES_LOG_FILE for some processes, by host pid
     (by what the process says of itself where that is not known): names with ranks, which a config for many cannot hold. `gpus` means
-    only processes that hold one of these: `0`, `0/gi1`, or a uuid.
+    only processes that hold one of these: `0`, `0/gi1`, or a uuid. `host_interval_ms`: sample the host at this interval meanwhile (0: not).
     """
 
     config: str
@@ -57,6 +57,7 @@ class TraceRequest(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     log_files: Mapping[int, str] = {}
     gpus: tuple[str, ...] = ()
+    host_interval_ms: int = 0
 
 
 class NotTraced(msgspec.Struct, frozen=True, kw_only=True):

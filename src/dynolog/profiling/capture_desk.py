@@ -11,6 +11,7 @@ from dynolog.model.clock import Clock
 from dynolog.model.trainer import Peer
 from dynolog.profiling.captures import Capture, Subject
 from dynolog.profiling.estimate import timing_of
+from dynolog.profiling.host_windows import HostSampler, HostWindows, NoHostSampler
 from dynolog.profiling.inspector import Facts
 from dynolog.profiling.kineto_config import KinetoConfig
 from dynolog.profiling.observations import Observation
@@ -61,8 +62,11 @@ class CaptureDesk:
         reader: Facts,
         make_watch: MakeFileWatch,
         processes: ProcessWatch | None = None,
+        *,
+        sampler: HostSampler | None = None,
     ) -> None:
         self._clock = clock
+        self._host = HostWindows(sampler or NoHostSampler(), clock)
         self.registry = Registry(
             loop, clock, reader, on_died=self._on_died, on_silent=self._on_silent, processes=processes
         )
@@ -110,8 +114,12 @@ class CaptureDesk:
         *,
         asked_by: str,
         expected_s: float,
+        host_interval_ms: int = 0,
     ) -> Capture:
-        """A new pending capture that will write `path`; its config is given to the trainer's next ready poll."""
+        """A new pending capture that will write `path`; its config is given to the trainer's next ready poll.
+
+        With `host_interval_ms` the host is sampled meanwhile.
+        """
         previous = trainer.active_capture
         if previous is not None:
             previous.on_replaced(asked_by)
@@ -134,9 +142,11 @@ class CaptureDesk:
             asked_by=asked_by,
             expected_s=expected_s,
             clock=self._clock,
-            on_change=self.log.changed,
+            on_change=self._on_change,
         )
         self.log.add(request, capture)
+        if host_interval_ms and not config.memory_snapshot:
+            self._host.arm(capture, config, host_interval_ms)
         trainer.capture = capture
         return capture
 
@@ -160,6 +170,10 @@ class CaptureDesk:
             request.release()
 
     # --- facts -------------------------------------------------------------------------------------------------------
+
+    def _on_change(self, capture: Capture) -> None:
+        self._host.on_change(capture)
+        self.log.changed(capture)
 
     def _on_died(self, trainer: Trainer) -> None:
         capture = trainer.active_capture

@@ -133,6 +133,11 @@ class Capture:
         return self.history[0].wall_ns
 
     @property
+    def longest_s(self) -> float | None:
+        """The longest that an obedient trainer takes from delivery to its file, in s; None when its end is not known (iterations)."""
+        return self._timing.longest_s
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """The names that its final file may have, as the process sees them, the one asked for first; () when it is over."""
         return (self.subject.path, *self._config.fallback_paths(self.subject.pid)) if self._config is not None else ()

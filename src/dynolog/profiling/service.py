@@ -18,6 +18,7 @@ from dynolog.profiling.capture_desk import CaptureDesk, MakeFileWatch
 from dynolog.profiling.destinations import Destination
 from dynolog.profiling.estimate import estimate, notes, require_time_enough
 from dynolog.profiling.gpu_holdings import GpuHoldings
+from dynolog.profiling.host_windows import HostSampler
 from dynolog.profiling.inspector import Facts
 from dynolog.profiling.job import JobSelector, parse_job
 from dynolog.profiling.kineto_config import KinetoConfig
@@ -72,12 +73,13 @@ class TraceService:
         make_watch: MakeFileWatch,
         ipc_enabled: bool,
         processes: ProcessWatch | None = None,
+        sampler: HostSampler | None = None,
     ) -> None:
         self._clock = clock
         self._reader = reader
         self._check_destinations = check_destinations
         self._ipc_enabled = ipc_enabled
-        self.desk = CaptureDesk(loop, clock, reader, make_watch, processes)
+        self.desk = CaptureDesk(loop, clock, reader, make_watch, processes, sampler=sampler)
         self.gpus = GpuHoldings()
         self._daemon_uid = os.geteuid()
         self._unregistered = UnregisteredLook(reader, _own_net_namespace())
@@ -256,6 +258,7 @@ class TraceService:
                     targets.configs[trainer.serial],
                     asked_by=asked_by,
                     expected_s=entry.total_s,
+                    host_interval_ms=request.host_interval_ms,
                 ).info()
                 for trainer, entry in zip(chosen, estimates, strict=True)
             )
