@@ -71,13 +71,14 @@ class ColumnCollector:
         if self._kind == "float":
             decimals = floats(given)
             return decimals, ~np.isnan(decimals)
+        if self._kind == "json":  # raw text cannot be a key either
+            given = [_json(value) for value in given]
         try:
             distinct = set(given)
         except TypeError:  # lists cannot be keys
             given = [_text(value) for value in given]
             distinct = set(given)
-        spell = _json if self._kind == "json" else _text
-        numbering = {value: self._labels[text] if (text := spell(value)) else NONE for value in distinct}
+        numbering = {value: self._labels[text] if (text := _text(value)) else NONE for value in distinct}
         labels = np.fromiter(map(numbering.__getitem__, given), np.int64, len(given))
         return labels, labels != NONE
 
