@@ -67,13 +67,8 @@ def find_subject(evidence: Evidence, pid: int) -> Subject:
     """Look at one process of this machine by its pid here, or by that of a trainer in its own namespace when none has it here."""
     if not evidence.is_local:
         return Subject(pid=pid, trainer=_claimed(evidence, pid))
-    here = pid
-    if (
-        not os.path.exists(evidence.host.path(f"proc/{pid}"))
-        and (trainer := _claimed(evidence, pid))
-        and trainer.host_pid
-    ):
-        here = trainer.host_pid
+    is_here = os.path.exists(evidence.host.path(f"proc/{pid}"))
+    here = pid if is_here else _in_namespace(evidence, pid) or pid
     looks = look_at_each([here], lambda one: look_at(evidence.host, one, whole=True))
     subject = subject_of(evidence, here, looks.answers.get(here))
     return msgspec.structs.replace(subject, hangs=bool(looks.hanging))
