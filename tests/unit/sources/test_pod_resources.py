@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dynolog.model.errors import SourceUnavailable
 from dynolog.sources.pod_resources import list_pod_resources
-from dynolog.sources.pod_resources_messages import ContainerDevices, parse_list
+from dynolog.sources.pod_resources_messages import MOST_FIELDS, ContainerDevices, parse_list
 from fakes.kubelet import FakeKubelet, Pod, response
 
 TRAIN: Pod = (
@@ -140,6 +140,19 @@ def test_messages_are_read_as_the_official_runtime_wrote_them(pods: Any) -> None
 def test_any_bytes_are_a_message_or_a_value_error(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         parse_list(data)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"\x0a\x00" * (MOST_FIELDS + 1),  # pods
+        b"\x0a\xa0\xc2\x1e" + b"\x1a\x00" * MOST_FIELDS,  # containers of one pod: 500,000 bytes
+        b"\x08\x01" * (MOST_FIELDS + 1),  # numbers of a field that is passed over
+    ],
+)
+def test_a_message_of_nothing_but_empty_fields_is_refused_before_it_costs_memory(message: bytes) -> None:
+    with pytest.raises(ValueError, match="more than 250,000 fields"):
+        parse_list(message)
 
 
 def test_a_message_that_is_cut_is_refused() -> None:
