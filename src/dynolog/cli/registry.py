@@ -32,6 +32,7 @@ COMMANDS = (
     Entry("trace-shrink", "trace_shrink", "TraceShrink"),
     Entry("trace-merge", "trace_merge", "TraceMerge"),
     Entry("trace-convert", "trace_convert", "TraceConvert"),
+    Entry("trace-host", "trace_host", "TraceHost"),
     Entry("analyze", "analyze", "Analyze"),
     Entry("ps", "ps", "Ps"),
     Entry("gpus", "gpus", "Gpus"),
