@@ -11,12 +11,12 @@ from dynolog.analysis.intervals import Intervals
 from dynolog.analysis.job_clock import RankOffset, rank_offsets
 from dynolog.analysis.kernel_differences import DifferingKernel, differing_kernels
 from dynolog.analysis.rank_summary import RankResult
-from dynolog.analysis.rank_waits import CollectiveRow, RankWait, collective_rows, wait_spans
+from dynolog.analysis.rank_waits import CollectiveRow, RankWait, collective_rows, mean_ns, wait_spans
 from dynolog.analysis.wording import rank_list
 
 
 class SlowestInStep(msgspec.Struct, frozen=True, kw_only=True):
-    """The rank that the others waited for longest in a step, and for how long all of them did; None when nobody waited."""
+    """The rank that the others waited for longest in a step, and for how long each of them did on average; None when nobody waited."""
 
     step: int
     rank: int | None
@@ -25,7 +25,7 @@ class SlowestInStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostWait(msgspec.Struct, frozen=True, kw_only=True):
-    """A host as one: how long all other hosts waited for it alone."""
+    """A host as one: how long, on average, each rank of other hosts waited for it alone."""
 
     host: str
     ranks: list[int]
@@ -43,7 +43,8 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Several ranks together. `compared_ns` is how long the recording of the first rank is: what waits are a share of. `notes` say which ranks could not be compared."""
+    """Several ranks together. `compared_ns` is how long the recording of the first rank is: what waits are a share of. `notes` say
+    which ranks could not be compared."""
 
     clocks: list[RankOffset]
     waits: list[RankWait]
@@ -62,13 +63,14 @@ def summarise_job(results: Sequence[RankResult]) -> JobSummary:
     clocks = rank_offsets(results)
     matched = match(results, clocks)
     ranks = [result.summary.rank for result in results]
-    spans = wait_spans(matched, range(len(results)))
+    exposed = [_exposed(result, clock) for result, clock in zip(results, clocks, strict=True)]
+    spans = wait_spans(matched, range(len(results)), exposed)
     waits = [
         RankWait(
             rank=result.summary.rank,
             host=result.summary.host,
             waited_ns=spans.waited[i].total_ns,
-            kept_waiting_ns=spans.kept_waiting[i].total_ns,
+            kept_waiting_ns=mean_ns(spans.kept_waiting[i]),
             last=spans.last[i],
             collectives=spans.collectives[i],
         )
@@ -79,12 +81,12 @@ def summarise_job(results: Sequence[RankResult]) -> JobSummary:
     by_host: list[HostWait] = []
     if len(hosts) > 1 and all(result.summary.host for result in results):
         units = [hosts.index(result.summary.host) for result in results]
-        kept = wait_spans(matched, units).kept_waiting
+        kept = wait_spans(matched, units, exposed).kept_waiting
         by_host = [
             HostWait(
                 host=host,
                 ranks=[rank for rank, unit in zip(ranks, units, strict=True) if unit == i],
-                kept_waiting_ns=kept[i].total_ns,
+                kept_waiting_ns=mean_ns(kept[i]),
             )
             for i, host in enumerate(hosts)
         ]
@@ -121,14 +123,28 @@ def _notes(results: Sequence[RankResult], clocks: Sequence[RankOffset], collecti
     return found
 
 
-def _slowest(results: Sequence[RankResult], kept_waiting: list[Intervals], ranks: list[int]) -> list[SlowestInStep]:
+def _exposed(result: RankResult, clock: RankOffset) -> Intervals | None:
+    exposed = result.exposed_communication
+    if not result.collectives.on_device:
+        return None
+    return Intervals(exposed.begin_ns - clock.offset_ns, exposed.end_ns - clock.offset_ns)
+
+
+def _slowest(
+    results: Sequence[RankResult], kept_waiting: Sequence[Sequence[Intervals]], ranks: list[int]
+) -> list[SlowestInStep]:
     """By the first rank's steps, whose clock is the job's."""
     steps = results[0].summary.steps.steps
     if len(results) < 2 or not steps:
         return []
     begins = np.array([step.begin_ns for step in steps])
     ends = begins + np.array([step.duration_ns for step in steps])
-    waited = np.stack([spans.within(begins, ends) for spans in kept_waiting])
+    waited = np.stack(
+        [
+            np.mean([spans.within(begins, ends) for spans in others], axis=0) if others else np.zeros(len(begins))
+            for others in kept_waiting
+        ]
+    )
     worst = np.argmax(waited, axis=0)
     return [
         SlowestInStep(

@@ -83,6 +83,7 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
 
     summary: RankSummary
     collectives: CollectiveCalls
+    exposed_communication: Intervals
     ends: dict[str, Ends]
     kernel_samples: dict[str, Samples]
     operator_samples: dict[str, Samples]
@@ -133,6 +134,7 @@ def summarise_trace(trace: TraceColumns, head: TraceFileHead) -> RankResult:
     return RankResult(
         summary=summary,
         collectives=collective_calls(trace),
+        exposed_communication=parts[busiest].exposed_communication if work else Intervals(),
         ends=collective_ends(trace),
         kernel_samples=samples(trace.names, kernel_names, kernel_ns),
         operator_samples=samples(trace.names, trace.name[tree.rows[is_operator]], tree.self_ns()[is_operator]),

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from dynolog.analysis.collective_matching import Matched
 from dynolog.analysis.columns import Integers
-from dynolog.analysis.intervals import Intervals, union
+from dynolog.analysis.intervals import Intervals, intersection, union
 
-_NOTHING = np.zeros(0, np.int64)
+_OTHERS = 16
 
 
 class RankWait(msgspec.Struct, frozen=True, kw_only=True):
-    """`waited_ns`: time in collectives that not all had joined yet. `kept_waiting_ns`: time in which all others of a group waited
-    for this rank alone, which is what the job wins when only this rank becomes as fast as the next. `last` of `collectives`: how
-    often it came last."""
+    """`waited_ns`: time in collectives that not all had joined yet, with nothing to compute meanwhile. `kept_waiting_ns`: how long, on
+    average, each other rank waited so for this rank alone: what the job wins when only this rank becomes as fast as the next. `last`
+    of `collectives`: how often it came last."""
 
     rank: int
     host: str
@@ -42,21 +42,24 @@ class CollectiveRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitSpans(msgspec.Struct, frozen=True):
-    """For each unit (a rank or a host): when it waited, when it alone was waited for; how often it was last, and of how many."""
+    """For each unit (a rank or a host): when it alone was waited for, by each of some others; how often it was last, and of how many.
+    For each rank: when it waited. Only waiting with nothing to compute meanwhile."""
 
     waited: list[Intervals]
-    kept_waiting: list[Intervals]
+    kept_waiting: list[list[Intervals]]
     last: list[int]
     collectives: list[int]
 
 
-def wait_spans(matched: Sequence[Matched], unit_of: Sequence[int]) -> WaitSpans:
+def wait_spans(matched: Sequence[Matched], unit_of: Sequence[int], exposed: Sequence[Intervals | None]) -> WaitSpans:
     """`unit_of` gives the unit of each result. A unit arrives when its last rank does; collectives within one unit do not count.
 
-    Collectives may overlap in time, so times are unions and nothing counts twice.
+    With its last rank earlier by some time, a collective would end earlier by that: so a wait is laid at the end of the collective, and
+    counts as far as the rank that waited computed nothing then. `exposed` is when a rank communicated and computed nothing, in the job's clock; None for collectives of the host, which are all
+    taken as exposed. Collectives may overlap in time, so times are unions and nothing counts twice.
     """
     units = max(unit_of, default=-1) + 1
-    waited: list[list[tuple[Integers, Integers]]] = [[] for _ in range(units)]
+    waited: list[list[tuple[Integers, Integers]]] = [[] for _ in unit_of]
     kept: list[list[tuple[Integers, Integers]]] = [[] for _ in range(units)]
     last, count = [0] * units, [0] * units
     for one in matched:
@@ -65,16 +68,48 @@ def wait_spans(matched: Sequence[Matched], unit_of: Sequence[int]) -> WaitSpans:
             continue
         columns = [[i for i, place in enumerate(one.ranks) if unit_of[place] == unit] for unit in present]
         arrival = np.stack([one.begin_ns[:, mine].max(axis=1) for mine in columns], axis=1)
-        end = np.stack([one.end_ns[:, mine].max(axis=1) for mine in columns], axis=1)
         ordered = np.sort(arrival, axis=1)
         latest = np.argmax(arrival, axis=1)
+        for i, place in enumerate(one.ranks):
+            late = np.minimum(ordered[:, -1], one.end_ns[:, i]) - one.begin_ns[:, i]
+            waited[place].append((one.end_ns[:, i] - late, one.end_ns[:, i]))
         for i, unit in enumerate(present):
-            waited[unit].append((arrival[:, i], np.minimum(ordered[:, -1], end[:, i])))
             mine_last = latest == i
-            kept[unit].append((ordered[mine_last, -2], ordered[mine_last, -1]))
+            end = one.end_ns[mine_last].max(axis=1)
+            kept[unit].append((end - (ordered[mine_last, -1] - ordered[mine_last, -2]), end))
             last[unit] += int(np.count_nonzero(mine_last))
             count[unit] += len(arrival)
-    return WaitSpans([_union(spans) for spans in waited], [_union(spans) for spans in kept], last, count)
+    return WaitSpans(
+        [_idle_in(_union(spans), exposed[place]) for place, spans in enumerate(waited)],
+        [
+            [_idle_in(spans, exposed[place]) for place in _some_others(unit, unit_of, matched)]
+            for unit, spans in enumerate(map(_union, kept))
+        ],
+        last,
+        count,
+    )
+
+
+def _idle_in(spans: Intervals, exposed: Intervals | None) -> Intervals:
+    return spans if exposed is None else intersection(spans, exposed)
+
+
+def _some_others(unit: int, unit_of: Sequence[int], matched: Sequence[Matched]) -> list[int]:
+    """Results of other units that share collectives with this one; so many that a mean over them is enough."""
+    sharing = {
+        place
+        for one in matched
+        if any(unit_of[place] == unit for place in one.ranks)
+        for place in one.ranks
+        if unit_of[place] != unit
+    }
+    others = sorted(sharing)
+    return others[:: max(len(others) // _OTHERS, 1)]
+
+
+def mean_ns(spans: Sequence[Intervals]) -> int:
+    """How long they are on average."""
+    return sum(one.total_ns for one in spans) // len(spans) if spans else 0
 
 
 def _union(spans: list[tuple[Integers, Integers]]) -> Intervals:
