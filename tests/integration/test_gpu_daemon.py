@@ -197,6 +197,8 @@ def test_a_driver_in_trouble_costs_the_gpus_only(machine: Machine, how: str, sai
     machine.daemon.wait_for(re.search(r"[\w .]+", said)[0])  # type: ignore[index] # it has words
     eventually(lambda: re.search(said, machine.daemon.ask("gpus")["gpu"]["why"]), what=said)
     eventually(lambda: machine.rpc(fn="getStatus") == b'{"status":0}', what="the status is 0")
+    # Nobody takes old values for present ones.
+    eventually(lambda: machine.daemon.dyno("gpus").stdout.startswith("No GPU is read: "), what="no old table")
     machine.has(r'^dynolog_source_up\{source="gpu"\} 0$')
     assert 'dynolog_gpu_power_draw_watts{device="0"' not in machine.page()
     machine.has(r'^dynolog_source_up\{source="kernel"\} 1$')

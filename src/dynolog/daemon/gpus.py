@@ -36,8 +36,8 @@ class Gpus:
         return self.source.status() if self.is_enabled else GpuStatus(enabled=False)
 
     def devices(self) -> Sequence[GpuDevice]:
-        """The devices of the last report."""
-        return self._board.latest(SPEC.name) if self.is_enabled else ()
+        """The devices of the last report; none while they are not read: old values look like present ones."""
+        return self._board.latest(SPEC.name) if self.is_enabled and not self.source.status().why else ()
 
     async def pause(self, duration_s: float) -> bool:
         """Pause profiling; False when there is none to pause, or the driver has not answered in 5 s."""

@@ -56,6 +56,7 @@ class GpuSource:
         self._access: GpuAccess | None = None
         self._ending: tuple[threading.Thread, GpuAccess] | None = None
         self._is_asked = False
+        self._asked_ns = 0
         self._latest: Sampled | None = None
         self._given: Sampled | None = None
         self._error: SourceUnavailable | None = None
@@ -70,7 +71,7 @@ class GpuSource:
         with self._changed:
             self._start()
             if not self._is_asked:
-                self._is_asked = True
+                self._is_asked, self._asked_ns = True, self.clock.monotonic_ns()
                 self._changed.notify_all()
             self._changed.wait_for(lambda: not self._is_asked, self._wait_s)
             latest = self._latest
@@ -80,9 +81,7 @@ class GpuSource:
             if self._error is not None:
                 raise self._error
             if latest is not None and self._age_s(latest) > self._longest_s:
-                raise SourceUnavailable(
-                    "gpu", "no answer for more than two intervals", "the log tells when it is given up"
-                )
+                raise _late()
             return None
 
     def pause(self, duration_s: float, answer: Answer) -> None:
@@ -97,6 +96,9 @@ class GpuSource:
         """What there is to say."""
         with self._changed:
             access, latest, error, until_ns = self._access, self._latest, self._error, self._paused_until_ns
+            is_late = self._is_asked and self._waited_s > max(self._longest_s, self._wait_s)
+            if error is None and latest is not None and is_late:
+                error = _late()
         sample = latest.sample if latest is not None else None
         left_ns = until_ns - self.clock.monotonic_ns() if until_ns else 0
         return GpuStatus(
@@ -134,6 +136,10 @@ class GpuSource:
     @property
     def _longest_s(self) -> float:
         return _FRESH_INTERVALS * self.options.interval_s
+
+    @property
+    def _waited_s(self) -> float:
+        return (self.clock.monotonic_ns() - self._asked_ns) / 1e9
 
     def _age_s(self, sampled: Sampled) -> float:
         return (self.clock.monotonic_ns() - sampled.taken_ns) / 1e9 + sampled.sample.age_s
@@ -225,3 +231,7 @@ class GpuSource:
         except SourceUnavailable:
             # It was logged where it happened. A new child begins as it is wanted now.
             return False
+
+
+def _late() -> SourceUnavailable:
+    return SourceUnavailable("gpu", "no answer for more than two intervals", "the log tells when it is given up")

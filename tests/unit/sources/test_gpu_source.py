@@ -114,6 +114,22 @@ def test_a_failure_is_told_until_a_sample_comes_again(sourced: Sourced) -> None:
     assert source.status().why == ""
 
 
+def test_the_status_tells_of_a_call_that_hangs_before_it_is_given_up(sourced: Sourced) -> None:
+    """What was read before it must not look like the present; a source that is only asked seldom is not late."""
+    source = sourced.make(0.0)
+    sourced.source = source
+    wait_until(lambda: source.read() is not None)
+    sourced.machine.clock.move(10 * INTERVAL_S)
+    assert source.status().why == ""
+    sourced.machine.hold.clear()
+    with pytest.raises(SourceUnavailable):  # what there is was read long ago
+        source.read()
+    sourced.machine.clock.move(2 * INTERVAL_S + 1)
+    assert "no answer for more than two intervals" in source.status().why
+    sourced.machine.hold.set()
+    wait_until(lambda: source.status().why == "")
+
+
 def test_an_error_of_our_own_is_told_too(sourced: Sourced, caplog: pytest.LogCaptureFixture) -> None:
     sourced.machine.change = lambda sample: msgspec.structs.replace(sample, seen=1 // 0)
     with pytest.raises(SourceUnavailable, match="ZeroDivisionError"):
