@@ -108,9 +108,10 @@ def test_no_match_is_exit_code_1_with_the_reason() -> None:
         for words in ([], ["--fail-on-no-process"], ["--wait"]):
             done = run_dyno("gputrace", "--log-file", "/tmp/t.json", *words, "--port", str(port))
             assert done.returncode == 1
-            assert done.stdout.splitlines()[-2:] == [
+            assert done.stdout.splitlines()[-3:] == [
                 "No processes were matched, please check --job-id or --pids flags",
                 r"No trainer has registered\x1b[2J.",
+                "`dyno doctor --pid PID`, there, says what keeps a process from registering.",
             ]
         as_json = run_dyno("gputrace", "--log-file", "/tmp/t.json", "--json", "--port", str(port))
     assert as_json.returncode == 1

@@ -14,6 +14,7 @@ from dynolog.rpc.client import RawReply, Target, decode
 from dynolog.rpc.messages import TraceReply
 
 _NO_MATCH = "No processes were matched, please check --job-id or --pids flags"
+_NOT_REGISTERED = ("no_trainer_registered", "pid_not_registered", "job_not_found")
 # On a terminal the rest of the answer is told in words.
 _SHORT_KEYS = (
     "processesMatched",
@@ -66,6 +67,8 @@ def print_outcome(answer: Answer, config: KinetoConfig, *, dry_run: bool) -> Non
         print(_NO_MATCH)
         if reply.no_match_reason:
             print(printable(reply.no_match_reason))
+        if reply.no_match_code in _NOT_REGISTERED:
+            print("`dyno doctor --pid PID`, there, says what keeps a process from registering.")
     else:
         print(f"Matched {len(reply.processesMatched)} processes")
         if paths := answer.files(config):

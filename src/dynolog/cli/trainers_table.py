@@ -71,5 +71,6 @@ def no_trainers(*, ipc_enabled: bool) -> str:
         "No trainer is registered now. A PyTorch (2.0 or later) process registers when it was started with KINETO_USE_DAEMON=1:\n"
         "    KINETO_USE_DAEMON=1 python train.py\n"
         "within 5 s of that or of this daemon's start. One that runs without the variable must be started again with it.\n"
-        "In a container with its own network it needs --ipc_namespaces here, or a shared KINETO_IPC_SOCKET_DIR."
+        "In a container with its own network it needs --ipc_namespaces here, or a shared KINETO_IPC_SOCKET_DIR.\n"
+        "`dyno doctor` looks at each PyTorch process of this machine and says what keeps it from registering."
     )

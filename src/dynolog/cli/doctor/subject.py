@@ -12,7 +12,7 @@ from dynolog.model.trace_request import NotTraced
 from dynolog.model.trainer import TrainerInfo
 from dynolog.sources.open_files import open_links
 
-_LONGEST_COMMAND = 120
+_LONGEST_COMMAND = 240
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
