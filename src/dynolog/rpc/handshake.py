@@ -33,13 +33,12 @@ _PLAIN = RequestError(
 class Handshake:
     """One client until its handshake is done; then it becomes a Connection. Created for an accepted non-blocking socket."""
 
-    __slots__ = ("_began_s", "_loop", "_sock", "_stream", "_table", "_task", "_wake")
+    __slots__ = ("_began_s", "_loop", "_sock", "_table", "_task", "_wake")
 
     def __init__(self, table: "Handshakes", sock: socket.socket) -> None:
         self._table = table
         self._loop = table.loop
         self._sock: socket.socket | None = sock
-        self._stream: TlsSocket | None = None
         self._wake: asyncio.Future[None] | None = None
         self._began_s = self._loop.time()
         self._task = self._loop.create_task(self._run(sock))
@@ -63,14 +62,16 @@ class Handshake:
         try:
             if not await self._speaks_tls(sock):
                 return
-            stream = self._stream = TlsSocket(sock, await self._table.tls.current())
+            context = await self._table.tls.current()
+            await self._table.turns.take()
+            stream = TlsSocket(sock, context)
             while True:
-                await self._table.turns.take()
                 self._table.steps += 1
                 step = stream.shake()
                 if step is Step.DONE:
                     break
                 await self._until(sock, step)
+                await self._table.turns.take()
             self._hand_over(stream, stream.certificate)
         except ssl.SSLError as error:
             self._refuse(sock, RequestError("tls_failed", why_handshake_failed(error)))
