@@ -37,7 +37,10 @@ class Trace:
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """Which request, and how to follow it."""
-        parser.epilog = "The host meanwhile: dyno trace host. On trace files: dyno trace validate, info, slice, shrink, merge, convert; each has a --help."
+        parser.epilog = (
+            "What the host did meanwhile: dyno trace host. On trace files: dyno trace validate, info, slice, shrink, merge, "
+            "convert; each has a --help."
+        )
         parser.add_argument(
             "request_id", nargs="?", default="", metavar="REQUEST_ID", help="the one to follow (all: listed)"
         )

@@ -176,7 +176,10 @@ class HostBurst:
         )
 
     def _sleep_an_interval(self, cost_ns: int) -> bool:
-        """To the next multiple of the interval on the wall clock, so that hosts can be compared; False when nobody wants samples now."""
+        """To the next multiple of the interval on the wall clock, so that hosts can be compared, or a later one where readings are dear.
+
+        False when nobody wants samples now.
+        """
         with self._changed:
             while True:
                 now_ns = self._clock.monotonic_ns()
@@ -188,8 +191,9 @@ class HostBurst:
                 ]
                 if not wanted:
                     return False
-                interval_ns = max(min(wanted), int(cost_ns / MOST_CPU_RATIO))
-                due_ns = now_ns + interval_ns - self._clock.wall_ns() % interval_ns
+                interval_ns = min(wanted)
+                rest_ns = max(int(cost_ns / MOST_CPU_RATIO) - interval_ns, 0)
+                due_ns = now_ns + rest_ns + interval_ns - (self._clock.wall_ns() + rest_ns) % interval_ns
                 if self._wait_until(due_ns):
                     return True
 
