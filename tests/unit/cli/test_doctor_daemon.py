@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynolog.cli.doctor import ipc_checks
+from dynolog.cli.doctor import ipc_checks, service_checks
 from dynolog.cli.doctor.checks import BY_MACHINE, BY_RPC, examine
 from dynolog.cli.doctor.daemon_checks import (
     check_answer,
@@ -21,13 +21,16 @@ from dynolog.cli.doctor.daemon_checks import (
 from dynolog.cli.doctor.evidence import Evidence
 from dynolog.cli.doctor.finding import Level
 from dynolog.cli.doctor.ipc_checks import check_ipc, check_name, check_socket_directory
-from dynolog.cli.doctor.service_checks import check_clock, check_flags, check_port, check_service, judge_clock
+from dynolog.cli.doctor.service_checks import check_clock, check_default_socket, check_port, judge_clock
+from dynolog.cli.doctor.start_checks import check_flags, check_service, judge_unit
 from dynolog.model.status import CollectorState, CollectorStatus, ExporterState, ExporterStatus
 from dynolog.rpc.client import Target
 from dynolog.sources.clock_sync import ClockSync
 from dynolog.sources.host_files import HostFiles
 from fakes.doctor import USER, evidence, found, ipc, levels, local_daemon, status
 from fakes.proc_tree import ProcTree
+from fakes.rpc_daemon import running_server
+from fakes.services import FakeServices
 
 HERE = HostFiles()
 
@@ -119,7 +122,10 @@ def test_what_the_daemon_misses_is_said_once(tree: ProcTree) -> None:
 def test_clocks_apart_are_wrong_when_that_is_sure(
     tree: ProcTree, offset_ms: int, uncertainty_ms: int, expected: Level
 ) -> None:
-    changes: dict[str, Any] = {"clock_offset_ns": offset_ms * 1_000_000, "clock_uncertainty_ns": uncertainty_ms * 1_000_000}
+    changes: dict[str, Any] = {
+        "clock_offset_ns": offset_ms * 1_000_000,
+        "clock_uncertainty_ns": uncertainty_ms * 1_000_000,
+    }
     assert levels(check_clock_offset, evidence(tree.host, is_local=False, **changes)) == [expected]
     assert levels(check_clock_offset, evidence(tree.host, **changes)) == [], "this machine has one clock"
 
@@ -225,6 +231,43 @@ def test_the_flags_are_checked_as_the_daemon_would(tree: ProcTree, tmp_path: Pat
     assert levels(check_flags, evidence(tree.host, own=USER)) == [], (
         "another user's daemon may read what this user may not"
     )
+
+
+def test_without_a_daemon_the_flag_file_that_it_would_read_is_checked(silent: Evidence, tree: ProcTree) -> None:
+    assert levels(check_flags, silent) == []
+    tree.write("etc/dynolog.gflags", "")
+    assert len(levels(check_flags, silent)) == 1
+
+
+@pytest.mark.parametrize(
+    ("properties", "text"),
+    [
+        ({"LoadState": "not-found", "ActiveState": "inactive"}, ""),
+        ({"LoadState": "loaded", "ActiveState": "inactive"}, "dynolog.service is installed and not running"),
+        ({"LoadState": "loaded", "ActiveState": "active"}, "systemd holds dynolog.service for active, and no daemon"),
+        (
+            {"LoadState": "loaded", "ActiveState": "failed", "SubState": "failed", "Result": "exit-code"},
+            "dynolog.service is failed (failed, exit-code)",
+        ),
+    ],
+)
+def test_what_systemd_says_of_a_daemon_that_does_not_answer(properties: dict[str, str], text: str) -> None:
+    said = [finding.text for finding in judge_unit(properties)]
+    assert "".join(said).startswith(text)
+    assert bool(said) == bool(text)
+
+
+def test_a_daemon_that_listens_on_its_socket_only(
+    silent: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(service_checks, "default_unix_path", lambda: "d.sock")
+    assert found(check_default_socket, silent) == []
+    with running_server(FakeServices(), rpc_unix_socket="d.sock"):
+        assert found(check_default_socket, silent) == [
+            ("wrong", "a daemon answers on d.sock, and not on port 1778 -> dyno --unix d.sock doctor")
+        ]
+        assert found(check_default_socket, evidence(HERE)) == []
 
 
 def test_the_clock_by_the_kernels_word(tree: ProcTree) -> None:

@@ -10,6 +10,7 @@ from dynolog.cli.doctor import (
     kernel_checks,
     place_checks,
     service_checks,
+    start_checks,
     trainer_checks,
 )
 from dynolog.cli.doctor.evidence import Evidence
@@ -29,6 +30,8 @@ BY_RPC: Sequence[Check] = (
 # What this machine shows.
 BY_MACHINE: Sequence[Check] = (
     service_checks.check_port,
+    service_checks.check_default_socket,
+    start_checks.check_unit,
     ipc_checks.check_name,
     ipc_checks.check_socket_directory,
     trainer_checks.check_trainers,
@@ -43,8 +46,8 @@ BY_MACHINE: Sequence[Check] = (
     capability_checks.check_capabilities,
     gpu_checks.check_gpus,
     place_checks.check_places,
-    service_checks.check_service,
-    service_checks.check_flags,
+    start_checks.check_service,
+    start_checks.check_flags,
     service_checks.check_clock,
 )
 _ORDER = (Level.WRONG, Level.NOTE, Level.OK)

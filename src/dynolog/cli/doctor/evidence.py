@@ -11,7 +11,7 @@ from dynolog.cli.doctor.survey import Survey, survey
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.model.status import DaemonStatus
 from dynolog.model.trainer import TrainerInfo
-from dynolog.rpc.client import CannotReach, NoAnswer, Target, call
+from dynolog.rpc.client import Target, call
 from dynolog.rpc.messages import GetStatus, ListProcesses, ProcessesReply, StatusReply
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.process_privileges import Privileges, read_privileges
@@ -109,7 +109,7 @@ def _ask(target: Target) -> tuple[DaemonStatus | None, str, int | None, int]:
         reply = call(target, GetStatus(verbose=True), StatusReply)
     except RequestError as error:
         return None, f"the daemon answers, but not to you ({error})", None, 0
-    except (CannotReach, NoAnswer, DynologError) as error:
+    except DynologError as error:
         return None, str(error), None, 0
     half_ns = (time.monotonic_ns() - started) // 2
     if reply.daemon is None:

@@ -1,17 +1,18 @@
-"""How the daemon is run here: port, service manager, flags, clock of this machine."""
+"""Where the daemon listens here, and the clock of this machine."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 
 from dynolog.cli.doctor.evidence import Evidence
 from dynolog.cli.doctor.finding import Finding, note, ok, wrong
+from dynolog.model.errors import DynologError
+from dynolog.rpc.client import Target, call
+from dynolog.rpc.listen import default_unix_path
+from dynolog.rpc.messages import GetVersion, VersionReply
 from dynolog.sources.clock_sync import ClockSync, read_clock_sync
-from dynolog.sources.own_program import module_command, module_environment
 from dynolog.sources.tcp_listeners import holders, listener_inodes
 
 _LOOPBACK = ("127.", "[::1]", "localhost")
-_CHECK_DEADLINE_S = 10.0
 
 
 def check_port(evidence: Evidence) -> Iterator[Finding]:
@@ -43,53 +44,21 @@ def check_port(evidence: Evidence) -> Iterator[Finding]:
         yield ok("port", f"the daemon listens on {', '.join(evidence.status.rpc_addresses) or 'no address'}")
 
 
+def check_default_socket(evidence: Evidence) -> Iterator[Finding]:
+    """A daemon that does not answer at the port may do so at the socket that it makes unless told otherwise."""
+    target = evidence.target
+    path = default_unix_path()
+    if evidence.status is not None or target.unix or not evidence.is_local or not os.path.exists(path):
+        return
+    try:
+        call(Target(unix=path, timeout_s=target.timeout_s), GetVersion(), VersionReply)
+    except DynologError:  # left behind, or closed to us
+        return
+    yield wrong("port", f"a daemon answers on {path}, and not on port {target.port}", f"dyno --unix {path} doctor")
+
+
 def _name(evidence: Evidence, pid: int) -> str:
     return evidence.host.read_text(f"proc/{pid}/comm") or "ended meanwhile"
-
-
-def check_service(evidence: Evidence) -> Iterator[Finding]:
-    """Whether somebody starts it again when it ends."""
-    if evidence.daemon is None or not os.path.isdir(evidence.host.path("run/systemd/system")):
-        return
-    unit = next((part for part in evidence.daemon.cgroup.split("/") if part.strip().endswith(".service")), "").strip()
-    if unit.startswith("dynolog"):
-        yield ok("service", f"the daemon runs as {unit}; its watchdog restarts it when it hangs")
-    else:
-        where = f"in {unit}" if unit else "by hand"
-        yield note("service", f"the daemon was started {where}: nothing restarts it", "systemctl enable --now dynolog")
-
-
-def check_flags(evidence: Evidence) -> Iterator[Finding]:
-    """`dynolog --check` with the flags that the daemon was started with: would it start again?"""
-    daemon = evidence.daemon
-    if daemon is None or evidence.own.uid not in (0, daemon.privileges.uid):
-        return
-    # Every flag of the running daemon is checked as its own user would type it; nothing is opened or written.
-    command = [*module_command("dynolog.daemon.main"), *daemon.arguments, "--check"]
-    try:
-        done = subprocess.run(
-            command,
-            env=module_environment(),
-            cwd=daemon.directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_CHECK_DEADLINE_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        yield note("flags", f"the daemon's flags could not be checked ({error})")
-        return
-    if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no reason"]
-        yield wrong(
-            "flags",
-            f"the daemon would not start again with its flags: {said[-1]}",
-            f"dynolog {' '.join(daemon.arguments)} --check",
-        )
-    else:
-        yield ok("flags", "the daemon's flags are right")
 
 
 def check_clock(evidence: Evidence) -> Iterator[Finding]:
