@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from dynolog.cli.by_reason import lines_by_reason
 from dynolog.cli.exit_codes import DONE, FAILED, UNREACHABLE, USAGE, CommandError
 from dynolog.cli.parser import Invocation
 from dynolog.cli.printable import printable
@@ -14,8 +15,6 @@ from dynolog.cli.reply_text import print_json
 from dynolog.fleet.fan_out import FanOutOptions, HostAnswer
 from dynolog.fleet.targets import HostSet, find_hosts
 from dynolog.rpc.client import Target
-
-_MOST_NAMED = 20
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,16 +85,12 @@ def exit_code_of(answers: Sequence[HostAnswer]) -> int:
 
 def print_failures(failures: Iterable[tuple[str, str]], hosts: int) -> None:
     """Who gave no answer and why, on stderr; hosts with one reason share a line."""
-    reasons: dict[str, list[str]] = {}
-    for host, reason in failures:
-        reasons.setdefault(reason, []).append(host)
-    if not reasons:
+    pairs = list(failures)
+    if not pairs:
         return
-    silent = sum(map(len, reasons.values()))
-    print(f"dyno: {silent:,} of {hosts:,} hosts gave no answer:", file=sys.stderr)
-    for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
-        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-        print(printable(f"    {', '.join(names[:_MOST_NAMED])}{more}: {reason}"), file=sys.stderr)
+    print(f"dyno: {len(pairs):,} of {hosts:,} hosts gave no answer:", file=sys.stderr)
+    for line in lines_by_reason(pairs):
+        print(printable(f"    {line}"), file=sys.stderr)
 
 
 def print_answers(answers: Sequence[HostAnswer], replies: Sequence[Any]) -> None:

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Callable
 
 from dynolog.cli.exit_codes import DONE, FAILED, UNREACHABLE, Interrupted
 from dynolog.cli.fleet_summary import summary_lines
@@ -10,18 +9,18 @@ from dynolog.cli.fleet_trace_view import choose_view
 from dynolog.cli.follow_up import FollowOptions
 from dynolog.cli.parser import Invocation
 from dynolog.cli.printable import printable
+from dynolog.cli.quantities import count
 from dynolog.cli.reply_text import print_json
 from dynolog.fleet.fan_out import FanOutOptions
 from dynolog.fleet.follow import follow_hosts
 from dynolog.fleet.manifest import Manifest, ManifestFile
-from dynolog.fleet.targets import HostsError
 
 
 def conclude_group(arguments: Invocation, fan_out: FanOutOptions, options: FollowOptions, file: ManifestFile) -> int:
     """Returns the exit code. Raises Interrupted on Ctrl-C, with how to go on."""
     manifest = file.manifest
     if not options.wait:
-        file.save()
+        kept = file.attempt()
         if arguments.json:
             print_json(manifest)
         else:
@@ -29,7 +28,7 @@ def conclude_group(arguments: Invocation, fan_out: FanOutOptions, options: Follo
                 print(printable(line))
             if any(host.request_id for host in manifest.hosts):
                 print(printable(f"Follow them with: {how_to_resume(file.path, options)}"))
-        return _exit_code(manifest, waited=False)
+        return _exit_code(manifest, waited=False) if kept else FAILED
     try:
         _follow(arguments, fan_out, options, file)
         if options.fetch:
@@ -39,39 +38,28 @@ def conclude_group(arguments: Invocation, fan_out: FanOutOptions, options: Follo
     except KeyboardInterrupt:
         raise interrupted(file, options) from None
     manifest.state = "done" if all(process.is_final for process in manifest.processes) else "following"
-    file.save()
+    kept = file.attempt()
     _report(arguments, options, file)
-    return _exit_code(manifest, waited=True)
+    return _exit_code(manifest, waited=True) if kept else FAILED
 
 
 def _follow(arguments: Invocation, fan_out: FanOutOptions, options: FollowOptions, file: ManifestFile) -> None:
     view = choose_view(file.manifest, as_json=arguments.json)
 
-    troubles: set[str] = set()
-
-    def write(how: Callable[[], None]) -> None:
-        """A disk that is full for a moment ends no following; what cannot be written at the end is an error."""
-        try:
-            how()
-        except HostsError as error:
-            if str(error) not in troubles:
-                print(printable(f"dyno: {error}"), file=sys.stderr)
-            troubles.add(str(error))
-
     def changed() -> None:
         view.show()
-        write(file.touch)
+        file.touch()
 
     def settle() -> None:
         view.show()
-        write(file.settle)
+        file.settle()
 
     try:
         changed()
         follow_hosts(file.manifest, fan_out, changed, on_tick=settle, wait_timeout_s=options.wait_timeout_s)
     finally:
         view.close()
-    file.save()
+    file.attempt()
 
 
 def _report(arguments: Invocation, options: FollowOptions, file: ManifestFile) -> None:
@@ -82,17 +70,29 @@ def _report(arguments: Invocation, options: FollowOptions, file: ManifestFile) -
     for line in summary_lines(manifest):
         print(printable(line))
     print(printable(f"Manifest: {file.path}"))
+    again = how_to_resume(file.path, options)
     if manifest.state != "done":
-        again = how_to_resume(file.path, options)
         print(printable(f"dyno: not all have ended: go on with `{again}`"), file=sys.stderr)
+    elif missing := sum(bool(process.fetch_error) for process in manifest.processes):
+        elsewhere = "" if missing < len(manifest.processes) else ", or into another directory"
+        print(
+            printable(f"dyno: {count(missing, 'file')} not fetched: try again with `{again}`{elsewhere}"),
+            file=sys.stderr,
+        )
+
+
+def say_trouble(sentence: str) -> None:
+    """What goes wrong beside the traces, on stderr."""
+    print(printable(f"dyno: {sentence}"), file=sys.stderr)
 
 
 def interrupted(file: ManifestFile, options: FollowOptions) -> Interrupted:
     """After Ctrl-C: the manifest as it stands, and what to type."""
     file.manifest.state = "interrupted"
-    file.save()
+    kept = file.attempt()
     again = how_to_resume(file.path, options)
-    return Interrupted(f"interrupted: the traces go on; {file.path} says how they stand: go on with `{again}`")
+    stands = "says how they stand" if kept else "could not be brought up to date"
+    return Interrupted(f"interrupted: the traces go on; {file.path} {stands}: go on with `{again}`")
 
 
 def how_to_resume(path: str, options: FollowOptions) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dynolog.cli.exit_codes import DONE, FAILED, UNREACHABLE, USAGE, CommandError
+from dynolog.cli.exit_codes import DONE, FAILED, UNREACHABLE, USAGE, CommandError, Interrupted
 from dynolog.cli.fleet import Fleet, print_failures
-from dynolog.cli.fleet_conclusion import conclude_group, interrupted
+from dynolog.cli.fleet_conclusion import conclude_group, interrupted, say_trouble
 from dynolog.cli.fleet_plan_report import offsets_lines, plan_lines
 from dynolog.cli.follow_up import follow_options
 from dynolog.cli.option_types import job
@@ -38,6 +38,8 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
         raise CommandError(f"--log-file {arguments.log_file} must be absolute: the trainers write there", USAGE)
     if arguments.auto_roundup and (arguments.iterations <= 0 or arguments.step_ms):
         raise CommandError("--auto-roundup is for --iterations, and --step-ms makes it needless", USAGE)
+    if arguments.step_ms and arguments.iterations <= 0:
+        raise CommandError("--step-ms is for --iterations: a trace of a duration begins at one time anyway", USAGE)
     options = follow_options(arguments)
     names = name_template(arguments.log_file, arguments.name_template)
     number, text = job(fleet.hosts.job) if fleet.hosts.job and arguments.job_id == (0, "") else arguments.job_id
@@ -45,7 +47,10 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
     arguments.job_id = (number, text or (str(number) if number > 0 else ""))
     arguments.log_file = names.log_file("host")
     command = trace_command(arguments)
-    surveys = survey_hosts(labelled(fleet.hosts.targets), command.request, names, fleet.options)
+    try:
+        surveys = survey_hosts(labelled(fleet.hosts.targets), command.request, names, fleet.options)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted while the hosts were asked what they would trace: nothing was started") from None
     plan = make_plan(surveys, _choice(arguments, command))
     manifest = manifest_of(
         plan,
@@ -66,14 +71,15 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
         return _dry_run(arguments, plan, manifest)
     if not plan.starting:
         raise CommandError("nothing was started: no host has a process that can be traced")
-    file = ManifestFile(manifest, manifest_path(manifest, arguments.manifest, options.fetch, names.directory))
+    path = manifest_path(manifest, arguments.manifest, options.fetch, names.directory)
+    file = ManifestFile(manifest, path, on_trouble=say_trouble)
     file.save()
     try:
         group.start(manifest, fleet)
     except KeyboardInterrupt:
         raise interrupted(file, options) from None
     manifest.state = "following"
-    file.save()
+    file.attempt()
     return conclude_group(arguments, fleet.options, options, file)
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 from dynolog.cli.exit_codes import CommandError
-from dynolog.cli.fleet_conclusion import conclude_group
+from dynolog.cli.fleet_conclusion import conclude_group, say_trouble
 from dynolog.cli.follow_up import follow_options
 from dynolog.cli.parser import Invocation
 from dynolog.fleet.fan_out import FanOutOptions
@@ -36,4 +36,5 @@ def resume(arguments: argparse.Namespace, target: Target) -> int:
     fan_out = FanOutOptions(
         timeout_s=target.timeout_s, fanout=arguments.fanout, token_file=target.token_file, tls=target.tls
     )
-    return conclude_group(arguments, fan_out, options, ManifestFile(manifest, arguments.resume))
+    file = ManifestFile(manifest, arguments.resume, on_trouble=say_trouble)
+    return conclude_group(arguments, fan_out, options, file)

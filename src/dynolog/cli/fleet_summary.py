@@ -3,15 +3,15 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from dynolog.cli.by_reason import lines_by_reason
 from dynolog.cli.captures_report import who
-from dynolog.cli.fleet_plan_report import offset_of
+from dynolog.cli.fleet_plan_report import MOST_HOSTS, offset_of
 from dynolog.cli.quantities import count, microseconds, processes, size
 from dynolog.cli.table import table, terminal_columns
 from dynolog.fleet.manifest import HostEntry, Manifest, ProcessEntry
 from dynolog.fleet.trigger import processes_by_host
 
-_MOST_HOSTS = 64
-_MOST_PROCESSES = 100
+_MOST_PROCESSES = 24
 # Ranks that begin at the same iteration were seen 11 ms apart, those that did not some iterations: 336 ms.
 _TOGETHER_NS = 100_000_000
 STATES = (
@@ -49,20 +49,21 @@ def summary_lines(manifest: Manifest) -> Iterator[str]:
     """A line a host (of very many only those with trouble), each process that has no good file, and the sum."""
     by_host = processes_by_host(manifest)
     rows = [_row(host, by_host.get(host.label, [])) for host in manifest.hosts]
-    shown = rows if len(rows) <= _MOST_HOSTS else [row for row in rows if row[-1]][:_MOST_HOSTS]
-    if shown:
-        yield ""
-        yield from table(
-            ("HOST", "PROCESSES", "SIZE", "CLOCK", "REMARK"), shown, right=(2, 3), columns=terminal_columns()
-        ).splitlines()
-    if len(shown) < len(rows):
-        yield f"... and {len(rows) - len(shown):,} more hosts"
+    yield ""
+    if len(rows) <= MOST_HOSTS:
+        header = ("HOST", "PROCESSES", "SIZE", "CLOCK", "REMARK")
+        yield from table(header, rows, right=(2, 3), columns=terminal_columns()).splitlines()
+    else:
+        yield from lines_by_reason((row[0], row[-1]) for row in rows if row[-1])
     originals = {host.label for host in manifest.hosts if host.original}
     bad = [one for one in manifest.processes if one.host not in originals and _is_worth_a_line(one)]
-    for process in bad[:_MOST_PROCESSES]:
-        yield f"{process.host}, {who(process.pid, process.host_pid, process.rank)}: {_why(process)}"
-    if len(bad) > _MOST_PROCESSES:
-        yield f"... and {len(bad) - _MOST_PROCESSES:,} more processes: the manifest has all"
+    if len(bad) <= _MOST_PROCESSES:
+        for process in bad:
+            yield f"{process.host}, {who(process.pid, process.host_pid, process.rank)}: {_why(process)}"
+    else:
+        yield f"{processes(len(bad))} in trouble (the manifest names each):"
+        for line in lines_by_reason((process.host, _why(process, with_path=False)) for process in bad):
+            yield f"    {line}"
     if originals:
         yield f"{count(len(originals), 'host')} with the original C++ dynolog, which cannot tell what becomes of a trace"
     yield from _alignment(manifest)
@@ -113,10 +114,11 @@ def _row(host: HostEntry, found: Sequence[ProcessEntry]) -> tuple[str, ...]:
     return host.label, words_for(found), size(bytes_written) if bytes_written else "-", clock, remark
 
 
-def _why(process: ProcessEntry) -> str:
+def _why(process: ProcessEntry, *, with_path: bool = True) -> str:
+    path = process.path if with_path else "its file"
     if process.fetch_error:
-        return f"{process.path} was not fetched: {process.fetch_error}"
+        return f"{path} was not fetched: {process.fetch_error}"
     if process.is_good:
-        return f"{process.path}: warning: {'; '.join(process.warnings)}"
-    where = f" ({process.path})" if process.path else ""
+        return f"{path}: warning: {'; '.join(process.warnings)}"
+    where = f" ({process.path})" if process.path and with_path else ""
     return f"{word_of(process).replace('_', ' ')}: {process.reason or 'nothing was recorded'}{where}"

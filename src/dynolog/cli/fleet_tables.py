@@ -1,14 +1,16 @@
 """The subcommands that ask each of many hosts one thing and print a table with a host column."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
+from dynolog.cli.by_reason import lines_by_reason
 from dynolog.cli.exit_codes import DONE, FAILED, USAGE, CommandError
 from dynolog.cli.exporters_report import EXPORTERS_HEADER, exporter_remarks, exporter_row
 from dynolog.cli.fleet import Fleet, exit_code_of, names_of, print_answers, print_failures
+from dynolog.cli.fleet_plan_report import clocks_off
 from dynolog.cli.gpus_table import GPUS_HEADER, gpu_rows, no_gpus, source_lines
 from dynolog.cli.gpus_table import RIGHT as GPUS_RIGHT
 from dynolog.cli.metrics import no_values
@@ -20,6 +22,7 @@ from dynolog.cli.table import table, terminal_columns
 from dynolog.cli.trainers_table import TRAINER_HEADER, trainer_row
 from dynolog.fleet.clocks import clock_offset
 from dynolog.fleet.fan_out import HostAnswer, Outcome, ask_all
+from dynolog.fleet.host_fold import folded
 from dynolog.model.status import CollectorState, DaemonStatus, ExporterState
 from dynolog.rpc.messages import (
     BoolReply,
@@ -40,6 +43,8 @@ from dynolog.rpc.messages import (
 
 T = TypeVar("T")
 Row = tuple[str, ...]
+# Without it no process can register.
+_NO_IPC = "the daemon runs without --enable_ipc_monitor: nothing can be traced there"
 _ORIGINAL = "it is the original C++ dynolog, which tells nothing about that"
 
 
@@ -109,8 +114,25 @@ def status(arguments: Invocation, fleet: Fleet) -> int:
             rows.append((name, _state(reply), f"{answer.elapsed_s * 1e3:.1f} ms", str(offset) if offset else "-"))
     if arguments.verbose:
         header: Row = ("STATE", "VERSION", "UP", "CPU 1 min", "MEMORY", "CAPTURES", "REMARKS")
-        return _print(arguments, found, header, rows, right=(2, 3, 4, 5))
-    return _print(arguments, found, ("STATE", "ROUND TRIP", "CLOCK"), rows, right=(1, 2))
+        code = _print(arguments, found, header, rows, right=(2, 3, 4, 5))
+    else:
+        code = _print(arguments, found, ("STATE", "ROUND TRIP", "CLOCK"), rows, right=(1, 2))
+    if not arguments.json:
+        for line in _status_lines(found):
+            print(printable(line))
+    return code
+
+
+def _status_lines(found: _Replies) -> Iterator[str]:
+    """What nobody finds in a long table: whose clock is off, whose GPUs are not read, and how many are well."""
+    offsets = [(name, clock_offset(answer)) for name, answer in zip(found.names, found.answers, strict=True)]
+    if off := [(name, offset) for name, offset in offsets if offset is not None and offset.is_off]:
+        yield f"warning: {clocks_off(off)}"
+    failing = [name for name, reply in found.given() if not reply.status]
+    if failing:
+        yield f"warning: the GPU source fails on {folded(failing)}"
+    well = sum(1 for _ in found.given()) - len(failing)
+    yield f"{well:,} of {count(len(found.answers), 'host')} ok"
 
 
 def _state(reply: StatusReply) -> str:
@@ -156,6 +178,9 @@ def ps(arguments: Invocation, fleet: Fleet) -> int:
     trainers.sort(key=lambda pair: (pair[1].job, pair[1].rank is None, pair[1].rank or 0))
     rows = [(name, *trainer_row(trainer, users)) for name, trainer in trainers]
     code = _print(arguments, found, TRAINER_HEADER, rows, right=(0, 1, 3, 6, 7, 8))
+    if not arguments.json:
+        without = [(name, _NO_IPC) for name, reply in found.given() if not reply.ipc_enabled]
+        print("".join(f"{printable(line)}\n" for line in lines_by_reason(without)), end="")
     if not trainers and not arguments.json:
         print("No trainer" + (f" of job {job}" if job else "") + " is registered on the hosts that answered.")
     return code or (DONE if trainers else FAILED)
@@ -167,10 +192,13 @@ def gpus(arguments: Invocation, fleet: Fleet) -> int:
     rows = _rows(found, gpu_rows)
     code = _print(arguments, found, GPUS_HEADER, rows, right=GPUS_RIGHT)
     if not arguments.json:
-        for name, reply in found.given():
-            said = source_lines(reply.gpu, reply.wall_ns)[1:] if reply.devices else [no_gpus(reply.gpu)]
-            for line in said:
-                print(printable(f"{name}: {line}"))
+        said = [
+            (name, line)
+            for name, reply in found.given()
+            for line in (source_lines(reply.gpu, reply.wall_ns)[1:] if reply.devices else [no_gpus(reply.gpu)])
+        ]
+        for line in lines_by_reason(said):
+            print(printable(line))
     return code or (DONE if rows else FAILED)
 
 
@@ -198,15 +226,15 @@ def exporters(arguments: Invocation, fleet: Fleet) -> int:
     for name, reply in found.given():
         daemon = reply.daemon
         if daemon is None or not daemon.exporters:
-            remarks.append(f"{name}: {_ORIGINAL if daemon is None else 'no exporter is on'}")
+            remarks.append((name, _ORIGINAL if daemon is None else "no exporter is on"))
             troubled = True
             continue
         rows += [(name, *exporter_row(exporter, daemon.wall_ns)) for exporter in daemon.exporters]
-        remarks += [f"{name}: {one.name}: {said}" for one in daemon.exporters for said in exporter_remarks(one)]
+        remarks += [(name, f"{one.name}: {said}") for one in daemon.exporters for said in exporter_remarks(one)]
         troubled |= any(one.state in (ExporterState.RETRYING, ExporterState.FAILING) for one in daemon.exporters)
     code = _print(arguments, found, EXPORTERS_HEADER, rows, right=(4, 5, 6, 7))
     if remarks and not arguments.json:
-        print("\n".join(map(printable, remarks)))
+        print("\n".join(map(printable, lines_by_reason(remarks))))
     return code or (FAILED if troubled else DONE)
 
 

@@ -1,6 +1,7 @@
 """What is known of a trace of many hosts, and the file that says so at every moment."""
 
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -134,12 +135,19 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 class ManifestFile:
-    """Keeps the file true: whole at every moment, written anew at most every `every_s`, and when it must be."""
+    """Keeps the file true: whole at every moment, written anew at most every `every_s`, and when it must be.
 
-    def __init__(self, manifest: Manifest, path: str, every_s: float = 1.0) -> None:
+    Once traces go on, a disk that is full ends nothing: `on_trouble` is told each reason once.
+    """
+
+    def __init__(
+        self, manifest: Manifest, path: str, every_s: float = 1.0, on_trouble: Callable[[str], None] | None = None
+    ) -> None:
         self.manifest = manifest
         self.path = path
         self._every_s = every_s
+        self._on_trouble = on_trouble
+        self._troubles: set[str] = set()
         self._next_s = 0.0
         self._changed = False
 
@@ -151,7 +159,20 @@ class ManifestFile:
     def settle(self) -> None:
         """Write what has changed, unless the file was written just now."""
         if self._changed and time.monotonic() >= self._next_s:
+            self.attempt()
+
+    def attempt(self) -> bool:
+        """Write it now; False when that cannot be done, which is told."""
+        try:
             self.save()
+        except HostsError as error:
+            self._changed = True
+            self._next_s = time.monotonic() + self._every_s
+            if self._on_trouble is not None and str(error) not in self._troubles:
+                self._on_trouble(str(error))
+            self._troubles.add(str(error))
+            return False
+        return True
 
     def save(self) -> None:
         """Write it now. Raises HostsError when that cannot be done."""

@@ -49,7 +49,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     matched: int = 0
     not_traced: tuple[NotTraced, ...] = ()
     reason: str = ""
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     elapsed_s: float = 0.0
 
     @property
@@ -133,7 +133,7 @@ class _Surveyor:
             matched=len(reply.processesMatched),
             not_traced=reply.not_traced,
             reason=reply.no_match_reason,
-            notes=reply.notes,
+            warnings=reply.warnings,
         )
 
 

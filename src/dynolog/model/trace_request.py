@@ -87,6 +87,8 @@ class TraceOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     no_match_code: str = ""
     no_match_reason: str = ""
     notes: tuple[str, ...] = ()
+    # Those of the notes that speak of trouble: what a person with many hosts must see.
+    warnings: tuple[str, ...] = ()
     expected_s: float = 0.0
 
 

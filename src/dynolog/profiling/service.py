@@ -239,7 +239,8 @@ class TraceService:
         chosen = targets.trainers
         now_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
         estimates = [estimate(trainer, config, now_ns, wall_ns) for trainer in chosen]
-        said = [*config.warnings, *notes(config, chosen, estimates), *_warnings(targets, config, self._daemon_uid)]
+        warnings = (*config.warnings, *_warnings(targets, config, self._daemon_uid))
+        said = [*warnings, *notes(config, chosen, estimates)]
         if found.forbidden:
             said.append(f"{found.forbidden} matching trainers of other users were left alone")
         if request.dry_run:
@@ -270,6 +271,7 @@ class TraceService:
             captures=captures,
             not_traced=tuple(found.left_out),
             notes=tuple(said),
+            warnings=warnings,
             expected_s=max((entry.total_s for entry in estimates), default=0.0),
         )
 

@@ -89,6 +89,7 @@ class TraceReply(msgspec.Struct, frozen=True, kw_only=True):
     no_match_code: str = ""
     no_match_reason: str = ""
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     expected_s: float = 0.0
 
 

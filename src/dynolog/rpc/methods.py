@@ -407,5 +407,6 @@ def trace_reply(outcome: TraceOutcome) -> TraceReply:
         no_match_code=outcome.no_match_code,
         no_match_reason=outcome.no_match_reason,
         notes=outcome.notes,
+        warnings=outcome.warnings,
         expected_s=outcome.expected_s,
     )

@@ -14,6 +14,8 @@ import pytest
 
 from dynolog.cli.main import main
 from dynolog.fleet import manifest
+from dynolog.fleet.clocks import ClockOffset
+from dynolog.fleet.host_fold import folded
 from dynolog.fleet.hostlist import parse_hosts
 from dynolog.fleet.targets import HostSet
 from dynolog.model.capture import CaptureState, TraceFile
@@ -67,11 +69,23 @@ def ready_to_trace(three: Three, **outcome: Any) -> None:
 
 def test_status_has_a_line_for_each_host_and_the_clocks(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--hosts", three.all]) == 0
-    header, *lines = capsys.readouterr().out.splitlines()
+    header, *lines, end = capsys.readouterr().out.splitlines()
+    assert end == "3 of 3 hosts ok"
     assert header.split() == ["HOST", "STATE", "ROUND", "TRIP", "CLOCK"]
     assert [line.split()[0] for line in lines] == three.all.split(",")
     assert "±" in lines[0]
     assert lines[2].split()[-1] == "-"
+
+
+def test_a_clock_that_is_off_is_said_below_the_table(
+    three: Three, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    off = ClockOffset(offset_ns=2_000_000_000, uncertainty_ns=1000)
+    monkeypatch.setattr("dynolog.cli.fleet_tables.clock_offset", lambda answer: off)
+    assert main(["status", "--hosts", f"{three.ours},{nobody()}"]) == 1
+    *_, warning, end = capsys.readouterr().out.splitlines()
+    assert warning.startswith("warning: the clocks of 3 hosts are off, by +2.00 to +2.00 s: 127.0.0.1:")
+    assert end == "2 of 3 hosts ok"
 
 
 def test_verbose_status_says_who_is_who(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,6 +138,15 @@ def test_no_trainer_anywhere_is_exit_code_1(three: Three, capsys: pytest.Capture
     assert "No trainer is registered on the hosts that answered." in capsys.readouterr().out
 
 
+def test_a_daemon_without_ipc_is_said_because_nothing_can_register_there(
+    three: Three, capsys: pytest.CaptureFixture[str]
+) -> None:
+    three.services[1].traces.ipc_enabled = False
+    three.services[0].traces.registered = (rank(0, 10),)
+    assert main(["ps", "--hosts", three.ours]) == 0
+    assert f"127.0.0.1:{three.ports[1]}: the daemon runs without --enable_ipc_monitor" in capsys.readouterr().out
+
+
 def test_metrics_are_filtered_on_every_host(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", "--filter", "cpu", "--hosts", three.ours]) == 0
     lines = capsys.readouterr().out.splitlines()[1:]
@@ -133,7 +156,7 @@ def test_metrics_are_filtered_on_every_host(three: Three, capsys: pytest.Capture
 
 def test_exporters_and_dcgm_work_on_many(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["exporters", "--hosts", three.ours]) == 1
-    assert capsys.readouterr().out.count("no exporter is on") == 2
+    assert capsys.readouterr().out == f"{three.ours}: no exporter is on\n"
     assert main(["dcgm-pause", "--hosts", three.ours]) == 0
     assert capsys.readouterr().out.splitlines()[0].split() == ["HOST", "DONE"]
 
@@ -188,6 +211,28 @@ def test_a_dry_run_prints_what_would_be_traced_where(three: Three, capsys: pytes
     assert " 0-1 " in out
     assert "Dry run: nothing was triggered" in out
     assert all(request.dry_run for services in three.services for request, _ in services.traces.requests)
+
+
+def test_what_daemons_warn_of_is_said_before_anything_starts(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
+    ready_to_trace(three, warnings=("its files cannot be followed",), notes=("they poll every 5 s",))
+    assert trace(three, "--dry-run") == 0
+    out = capsys.readouterr().out
+    labels = ",".join(f"127.0.0.1-{port}" for port in sorted(three.ports))
+    assert "their" not in out
+    assert "they poll" not in out
+    assert out.count("its files cannot be followed") == 1
+    assert f"warning: {folded(labels.split(','))}: its files cannot be followed" in out
+
+
+def test_ctrl_c_before_anything_started_says_so(
+    three: Three, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dynolog.cli.fleet_gputrace.survey_hosts", interrupted)
+    assert trace(three) == 130
+    assert "nothing was started" in capsys.readouterr().err
 
 
 def test_gpus_are_shown_and_stand_in_the_manifest_where_they_are_known(
@@ -329,10 +374,31 @@ def test_a_manifest_that_cannot_be_written_for_a_while_ends_nothing(
         write_whole(path, data)
 
     monkeypatch.setattr(manifest, "write_whole", write)
-    monkeypatch.setattr("dynolog.fleet.manifest.ManifestFile.touch", manifest.ManifestFile.save)
+    monkeypatch.setattr("dynolog.fleet.manifest.ManifestFile.touch", manifest.ManifestFile.attempt)
     assert trace(three, "--wait", "--manifest", str(tmp_path / "m")) == 0
     assert "No space left on device" in capsys.readouterr().err
     assert json.loads((tmp_path / "m").read_bytes())["state"] == "done"
+
+
+def test_a_manifest_that_cannot_be_written_to_the_end_still_leaves_the_summary(
+    three: Three, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The disk is full from the moment the requests were sent: the reason is told once, and the exit code says it."""
+    ready_to_trace(three, request_id="r1", captures=(capture(10), capture(11)))
+    for services in three.services:
+        services.traces.publish(*(capture(pid, state=CaptureState.WRITTEN, file=FILE) for pid in (10, 11)))
+    write_whole, calls = manifest.write_whole, iter(range(100))
+
+    def write(path: str, data: bytes) -> None:
+        if next(calls) > 0:
+            raise OSError(28, "No space left on device")
+        write_whole(path, data)
+
+    monkeypatch.setattr(manifest, "write_whole", write)
+    assert trace(three, "--wait", "--manifest", str(tmp_path / "m")) == 1
+    said = capsys.readouterr()
+    assert said.err.count("No space left on device") == 1
+    assert "4 processes on 2 hosts: 4 written" in said.out
 
 
 def test_original_daemons_are_traced_without_being_followed(

@@ -124,7 +124,22 @@ def test_the_summary_has_a_line_for_each_process_without_a_good_file() -> None:
 def test_of_very_many_hosts_only_those_in_trouble_are_listed() -> None:
     gone = HostEntry(host="x", label="x", outcome="silent", error="no answer")
     lines = list(summary_lines(group(*(process(f"h{index}", index, "written") for index in range(200)), x=gone)))
-    assert [line.split()[0] for line in lines if line] == ["HOST", "x", "...", "200"]
+    assert [line for line in lines if line] == [
+        "x: silent: no answer",
+        "200 processes on 201 hosts: 200 written",
+    ]
+
+
+def test_processes_of_many_hosts_that_failed_alike_share_a_line() -> None:
+    bad = [process(f"h{index:03}", index, "failed", reason=f"the disk /data{index} is full") for index in range(50)]
+    bad += [process("h060", 60, "written", fetch_error="it broke")]
+    lines = [line for line in summary_lines(group(*bad, *(process(f"w{i}", i, "written") for i in range(99)))) if line]
+    assert lines == [
+        "51 processes in trouble (the manifest names each):",
+        "    h[000-049]: failed: the disk /data0 is full (so h000; the numbers of the others differ)",
+        "    h060: its file was not fetched: it broke",
+        "150 processes on 150 hosts: 100 written, 50 failed",
+    ]
 
 
 def test_whether_the_traces_began_together_is_told_by_them_and_the_clocks() -> None:

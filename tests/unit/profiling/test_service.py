@@ -274,7 +274,9 @@ def test_changes_of_a_crowd_are_told_together(service: FakeService) -> None:
 def test_a_job_whose_trainers_have_several_users_is_warned_of(service: FakeService) -> None:
     service.trainer(facts(10), uid=1000, job=5)
     service.trainer(facts(11), uid=1001, job=5)
-    assert any("several users (uids 1000, 1001)" in note for note in service.ask(job_id=5).notes)
+    outcome = service.ask(job_id=5)
+    assert any("several users (uids 1000, 1001)" in note for note in outcome.notes)
+    assert len(outcome.warnings) == 1  # the note on when the files are there is none
 
 
 def test_closing_lets_waiters_go(service: FakeService) -> None:
