@@ -33,20 +33,27 @@ _PLAIN = RequestError(
 class Handshake:
     """One client until its handshake is done; then it becomes a Connection. Created for an accepted non-blocking socket."""
 
-    __slots__ = ("_began_s", "_loop", "_sock", "_table", "_task", "_wake")
+    __slots__ = ("_asked_s", "_loop", "_sock", "_table", "_task")
 
     def __init__(self, table: "Handshakes", sock: socket.socket) -> None:
         self._table = table
         self._loop = table.loop
         self._sock: socket.socket | None = sock
-        self._wake: asyncio.Future[None] | None = None
-        self._began_s = self._loop.time()
+        self._asked_s = 0.0
         self._task = self._loop.create_task(self._run(sock))
 
     @property
-    def age_s(self) -> float:
-        """Since it was accepted."""
-        return self._loop.time() - self._began_s
+    def waits_s(self) -> float:
+        """For how long it has been the client's turn; 0 while it is ours."""
+        return self._loop.time() - self._asked_s if self._asked_s else 0.0
+
+    def expire(self) -> None:
+        """Its time is over, unless it is us who keep it waiting."""
+        if self._asked_s:
+            self._table.expired += 1
+            self.close()
+        else:
+            self._table.again(self)
 
     def close(self) -> None:
         """End it in any state."""
@@ -105,7 +112,8 @@ class Handshake:
         return False
 
     async def _until(self, sock: socket.socket, step: Step) -> None:
-        wake = self._wake = self._loop.create_future()
+        wake = self._loop.create_future()
+        self._asked_s = self._loop.time()
         add, remove = (
             (self._loop.add_reader, self._loop.remove_reader)
             if step is Step.READ
@@ -115,6 +123,7 @@ class Handshake:
         try:
             await wake
         finally:
+            self._asked_s = 0.0
             if self._sock is not None:  # else it is closed, and its number may be another's
                 remove(sock)
 
@@ -150,8 +159,8 @@ class Handshakes:
     """All handshakes under way, and the limits on them."""
 
     MOST = 256
-    # A client this old that is still not done may go for a new one.
-    SLOW_S = 1.0
+    # A client that has said nothing for so long may go for a new one.
+    SLOW_S = 3.0
 
     def __init__(self, tls: ServerTls, connections: ConnectionTable, refusals: RefusalLog, timeout_s: float) -> None:
         self.loop = connections.loop
@@ -163,7 +172,8 @@ class Handshakes:
         self.done = 0
         self.failed = 0
         self.plain = 0
-        self._all: DeadlineQueue[Handshake] = DeadlineQueue(self.loop, timeout_s, Handshake.close)
+        self.expired = 0
+        self._all: DeadlineQueue[Handshake] = DeadlineQueue(self.loop, timeout_s, Handshake.expire)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -172,17 +182,20 @@ class Handshakes:
         """Begin one."""
         self._all.add(Handshake(self, sock))
 
+    def again(self, handshake: Handshake) -> None:
+        """Its time begins anew."""
+        self._all.add(handshake)
+
     def forget(self, handshake: Handshake) -> None:
         """One ended."""
         self._all.discard(handshake)
 
     def make_room(self, slow_s: float = 0.0) -> bool:
-        """Close the oldest if it is so old. Whether it did."""
-        oldest = self._all.oldest()
-        if oldest is None or oldest.age_s < slow_s:
-            return False
-        oldest.close()
-        return True
+        """Close the oldest whose client has kept us waiting for so long. Whether there was one."""
+        slow = next((one for one in self._all if one.waits_s >= slow_s), None)
+        if slow is not None:
+            slow.close()
+        return slow is not None
 
     def has_room(self) -> bool:
         """Whether one more may begin: else clients wait in the kernel's queue for a moment."""
