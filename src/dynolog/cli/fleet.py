@@ -50,6 +50,9 @@ FLEET_COMMANDS: Mapping[str, tuple[str, str]] = {
 
 def run_on_hosts(arguments: Invocation, target: Target, given: Mapping[str, str]) -> int:
     """Find the hosts, and run the subcommand on them. Raises CommandError, HostsError and what the subcommand raises."""
+    # A variable of a script that was never set must not turn many hosts into this one.
+    if empty := [option for option, value in given.items() if not value.strip()]:
+        raise CommandError(f"{empty[0]} is empty", USAGE)
     if arguments.command not in FLEET_COMMANDS:
         raise CommandError(
             f"it works on one daemon: name it with --hostname; on many work {', '.join(FLEET_COMMANDS)}", USAGE

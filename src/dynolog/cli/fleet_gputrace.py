@@ -17,6 +17,7 @@ from dynolog.cli.printable import printable
 from dynolog.cli.quantities import processes
 from dynolog.cli.reply_text import print_json
 from dynolog.cli.trace_arguments import TraceCommand, trace_command, trace_options
+from dynolog.fleet.aliases import without_aliases
 from dynolog.fleet.manifest import Manifest, ManifestFile
 from dynolog.fleet.manifest_place import manifest_path
 from dynolog.fleet.naming import NameTemplate, name_template
@@ -51,6 +52,7 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
         surveys = survey_hosts(labelled(fleet.hosts.targets), command.request, names, fleet.options)
     except KeyboardInterrupt:
         raise Interrupted("interrupted while the hosts were asked what they would trace: nothing was started") from None
+    surveys, aliases = without_aliases(surveys)
     plan = make_plan(surveys, _choice(arguments, command))
     manifest = manifest_of(
         plan,
@@ -64,6 +66,8 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
     _report(arguments, plan, manifest)
     _check(arguments, surveys)
     group = _Group(arguments, command, names, plan)
+    for sentence in aliases:
+        group.note(manifest, sentence)
     if arguments.auto_roundup and not arguments.dry_run and plan.process_count > 1:
         group.find_step_time(manifest, fleet)
     group.decide(manifest)
@@ -137,7 +141,7 @@ class _Group:
             print("Measuring how long an iteration takes, by short traces of a few processes ...", flush=True)
         found = Measurement(fleet, self._command, self._names, manifest.group_id).measure(self._plan)
         self._step_ms = found.step_ms
-        self._note(
+        self.note(
             manifest,
             f"an iteration takes {found.step_ms:.3g} ms, from {found.steps:,} of them in {processes(found.processes)}",
         )
@@ -153,7 +157,7 @@ class _Group:
                 if arguments.auto_roundup
                 else "say --auto-roundup or --step-ms for that"
             )
-            self._note(
+            self.note(
                 manifest,
                 f"ranks start together only if the round-up exceeds the iterations in one poll interval: {how}",
             )
@@ -161,7 +165,7 @@ class _Group:
         passing = iterations_in_a_poll(self._plan.starting, self._step_ms)
         if self._roundup == 1:
             self._roundup = roundup_for(passing)
-            self._note(
+            self.note(
                 manifest,
                 f"round-up {self._roundup}: {passing} iterations of {self._step_ms:.3g} ms pass in one poll interval",
             )
@@ -172,7 +176,8 @@ class _Group:
                 USAGE,
             )
 
-    def _note(self, manifest: Manifest, sentence: str) -> None:
+    def note(self, manifest: Manifest, sentence: str) -> None:
+        """A sentence for the user and for the manifest."""
         manifest.notes.append(sentence)
         if not self._arguments.json:
             print(printable(f"note: {sentence}"))

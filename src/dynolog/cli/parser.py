@@ -43,10 +43,9 @@ class Invocation(argparse.Namespace):
 
     @property
     def hosts_given(self) -> dict[str, str]:
-        """The options that name many hosts, by option; none for one daemon."""
-        return {
-            entry.option: getattr(self, entry.attribute) for entry in HOST_OPTIONS if getattr(self, entry.attribute, "")
-        }
+        """The options that name many hosts, by option, empty ones too; none for one daemon."""
+        values = {entry.option: getattr(self, entry.attribute, None) for entry in HOST_OPTIONS}
+        return {option: value for option, value in values.items() if value is not None}
 
 
 def parse(argv: Sequence[str]) -> tuple[Entry, Invocation]:
@@ -103,7 +102,7 @@ def _add_global_options(parser: argparse.ArgumentParser, *, suppress: bool) -> N
         "--timeout", metavar="S", type=positive_seconds, default=default(10.0), help="longest wait for an answer (10)"
     )
     for entry in HOST_OPTIONS:
-        group.add_argument(entry.option, metavar=entry.metavar, default=default(""), help=entry.help)
+        group.add_argument(entry.option, metavar=entry.metavar, default=default(None), help=entry.help)
     group.add_argument(
         "--fanout", type=positive, metavar="N", default=default(512), help="so many hosts at a time (512)"
     )

@@ -199,6 +199,14 @@ def test_what_cannot_be_meant_is_usage(words: list[str], said: str, capsys: pyte
 # --- gputrace ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("option", ["--hosts", "--hostfile", "--slurm-job", "--discover"])
+def test_an_option_left_empty_by_a_script_never_means_this_host(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["gputrace", f"{option}=", "--log-file", "/t/"]) == 2
+    assert f"{option} is empty" in capsys.readouterr().err
+
+
 def trace(three: Three, *words: str, hosts: str = "") -> int:
     return main(["gputrace", "--hosts", hosts or three.ours, "--log-file", "/t/", "--job-id", "7", *words])
 
@@ -222,6 +230,20 @@ def test_what_daemons_warn_of_is_said_before_anything_starts(three: Three, capsy
     assert "they poll" not in out
     assert out.count("its files cannot be followed") == 1
     assert f"warning: {folded(labels.split(','))}: its files cannot be followed" in out
+
+
+def test_one_daemon_under_two_names_is_asked_once(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
+    """`gpu1` and `gpu1.cluster`: both names answer, with the same processes."""
+    here = [msgspec.structs.replace(rank(number, 10 + number), start_time_ticks=7000 + number) for number in (0, 1)]
+    for services in three.services:
+        services.traces.registered = tuple(here)
+        services.traces.outcome = TraceOutcome(matched=(10, 11), triggered=(10, 11), request_id="r1")
+    assert trace(three, "--no-wait") in (0, 1)
+    out = capsys.readouterr().out
+    assert "2 processes on 1 host to trace" in out
+    assert f"127.0.0.1-{three.ports[1]} is 127.0.0.1-{three.ports[0]} under another name" in out
+    asked = [[request for request, _ in services.traces.requests if not request.dry_run] for services in three.services]
+    assert [len(requests) for requests in asked] == [1, 0]
 
 
 def test_ctrl_c_before_anything_started_says_so(
