@@ -240,3 +240,11 @@ def test_without_the_flag_nothing_is_started(tmp_path: Path) -> None:
         assert shown.returncode == 1
         assert "--enable_gpu_monitor" in shown.stdout
         assert daemon.dyno("dcgm-pause").returncode == 1
+
+
+def test_without_a_backend_by_choice_nothing_fails(tmp_path: Path) -> None:
+    """One configuration for all hosts, `none` on some: the status is 1, and why there are no GPUs is said all the same."""
+    with running_daemon(tmp_path, "--enable_gpu_monitor", "--gpu_backend=none", INTERVAL) as daemon:
+        daemon.wait_for("gpu is not available: gpu: --gpu_backend=none")
+        assert daemon.ask("status")["status"] == 1
+        assert "--gpu_backend=none" in daemon.dyno("gpus").stdout

@@ -8,6 +8,7 @@ from dynolog.collectors.gpu import SPEC, source_of
 from dynolog.model.flag import Settings
 from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.pipeline.device_records import DeviceBoard
+from dynolog.sources.gpu_registry import NONE
 from dynolog.sources.gpu_source import Answer, GpuSource
 
 # How long a request waits for the driver; a client waits for 10 s.
@@ -30,6 +31,11 @@ class Gpus:
     def is_enabled(self) -> bool:
         """Whether GPUs are monitored at all; a reload may change it."""
         return self._settings.on(SPEC.enable_flag)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether devices are to be read: with --gpu_backend=none there is nothing that could fail."""
+        return self.is_enabled and self.source.options.backend != NONE
 
     def status(self) -> GpuStatus:
         """The source of all."""

@@ -31,7 +31,7 @@ class Status:
     def health(self) -> int:
         """1; with GPU monitoring on, 0 while the GPU source fails."""
         daemon = self._daemon
-        return _FAILING if daemon.gpus.is_enabled and daemon.pipeline.state_of("gpu") in _BAD else _HEALTHY
+        return _FAILING if daemon.gpus.is_wanted and daemon.pipeline.state_of("gpu") in _BAD else _HEALTHY
 
     def describe(self) -> DaemonStatus:
         """Everything `dyno status --verbose` shows."""

@@ -24,6 +24,7 @@ class MetricsPage:
         """Raises FlagError for a URL (of the flag `said_by`) that cannot be used, and when a library is missing."""
         _need_libraries(said_by)
         self._scheme, self._host, self._port, self._path = _split(url, said_by)
+        self._said_by = said_by
         self._timeout_s = timeout_s
         # Without user, password and query: they may be secrets.
         self.shown = f"{self._scheme}://{self._host}:{self._port}{self._path.partition('?')[0]}"
@@ -97,7 +98,7 @@ class MetricsPage:
         return f"no whole answer within {self._timeout_s:g} s"
 
     def _unavailable(self, reason: str) -> SourceUnavailable:
-        return SourceUnavailable(self.shown, reason, "see whether it runs, and whether the address is right")
+        return SourceUnavailable(self.shown, reason, f"see whether it runs, and whether {self._said_by} is right")
 
 
 def _cut(connection: "HTTPConnection") -> None:
