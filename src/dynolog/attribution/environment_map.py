@@ -16,8 +16,15 @@ DEFAULT_MAP = {
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 # Labels that say which device a record is about: an environment must not be able to speak for another device.
-_TAKEN = frozenset({"device", "gpu", "gpu_uuid", "gpu_name", "gpu_instance_id", "compute_instance_id", "hostname"})
+# Nor for a part of it (`reason` of throttling, `link`, `xid`) or another host.
+_TAKEN = frozenset(
+    (
+        *("device", "gpu", "gpu_uuid", "gpu_name", "minor_id", "gpu_instance_id", "compute_instance_id"),
+        *("reason", "link", "xid", "hostname", "host_name"),
+    )
+)
 _MOST_LINES = 256
+_MOST_WRONG = 10
 
 
 def read_environment_map(path: str) -> Mapping[str, str]:
@@ -41,7 +48,11 @@ def parse_environment_map(text: str, path: str) -> dict[str, str]:
     for number, line in enumerate(lines, 1):
         if not line or line.startswith("#"):
             continue
-        fields = [field.strip() for field in next(csv.reader([line]), [])]
+        try:
+            fields = [field.strip() for field in next(csv.reader([line]), [])]
+        except csv.Error as error:  # quotes, or a field of more than 128 kB
+            wrong.append(f"line {number}: {error}")
+            continue
         if problem := _problem(fields, found):
             wrong.append(f"line {number}: {problem}")
         else:
@@ -50,6 +61,8 @@ def parse_environment_map(text: str, path: str) -> dict[str, str]:
         wrong.append(f"{len(found)} variables are too many: at most {_MOST_LINES}")
     if not found and not wrong:
         wrong.append("it maps nothing")
+    if len(wrong) > _MOST_WRONG:
+        wrong[_MOST_WRONG:] = [f"and {len(wrong) - _MOST_WRONG} more"]
     if wrong:
         raise FlagError(f"--{FLAG}={path}: " + "; ".join(wrong))
     return found

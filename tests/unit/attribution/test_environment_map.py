@@ -41,6 +41,23 @@ def test_every_bad_line_is_named_by_its_number(tmp_path: Path) -> None:
     assert "line 1:" not in said
 
 
+def test_a_field_too_long_for_the_reader_is_a_bad_line_too() -> None:
+    with pytest.raises(FlagError, match="line 2: field larger than field limit"):
+        parse_environment_map("A,b\nB," + "x" * 200_000, "f")
+
+
+def test_of_very_many_bad_lines_the_first_are_named() -> None:
+    with pytest.raises(FlagError, match=r"line 11: .*and 89 more$"):
+        parse_environment_map("A,b\n" + "A,b\n" * 99, "f")
+
+
+@pytest.mark.parametrize("label", ["reason", "xid", "host_name", "device", "__name__"])
+def test_labels_of_parts_and_hosts_are_not_for_environments(label: str) -> None:
+    """`reason` would make one series of all reasons of throttling."""
+    with pytest.raises(FlagError, match=f"the label {label} is taken"):
+        parse_environment_map(f"X,{label}", "f")
+
+
 @pytest.mark.parametrize("content", [b"", b"# nothing\n", b"\xff\xfe"])
 def test_a_file_that_maps_nothing_is_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "map.csv"
