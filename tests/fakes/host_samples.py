@@ -41,7 +41,7 @@ def example(path: Path) -> Path:
     ]
     path.write_bytes(trace(events, {"baseTimeNanoseconds": BASE_NS, "traceName": path.name}))
     begin_ns = BASE_NS + int(begin_us * 1000)
-    busy: list[float | None] = [10.0] * 6 + [98.0] * 6
+    busy = [10.0] * 6 + [98.0] * 6
     blocks = [
         block(
             begin_ns - 50 * MS,

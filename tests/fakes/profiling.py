@@ -16,6 +16,7 @@ from dynolog.model.trace_request import Caller, TraceOutcome, TraceRequest, Tran
 from dynolog.model.trainer import Peer
 from dynolog.profiling.capture_desk import CaptureDesk
 from dynolog.profiling.destinations import Destination
+from dynolog.profiling.host_windows import HostSampler
 from dynolog.profiling.observations import Observation
 from dynolog.profiling.registry import SILENT_S
 from dynolog.profiling.service import TraceService
@@ -235,6 +236,8 @@ class FakeRoom:
 class FakeService(FakeRoom):
     """The same room behind a TraceService; `refusals` are what the check of destinations answers, by host pid."""
 
+    sampler: HostSampler | None = None
+
     def __init__(self, stack: ExitStack) -> None:
         self.refusals: dict[int, str] = {}
         self.destinations: list[Destination] = []
@@ -250,6 +253,7 @@ class FakeService(FakeRoom):
             make_watch=self.make_watch,
             ipc_enabled=True,
             processes=self.processes,
+            sampler=self.sampler,
         )
         return self.service.desk
 

@@ -7,6 +7,7 @@ import os
 from dynolog.model.capture import CaptureInfo, CaptureState
 from dynolog.model.errors import RequestError
 from dynolog.model.gpu_view import GpuDevice, GpuStatus
+from dynolog.model.host_samples import SamplePage
 from dynolog.model.metric import Catalogue, Kind, Metric
 from dynolog.model.record import Record
 from dynolog.model.status import DaemonStatus, IpcStatus, SelfStatus
@@ -189,12 +190,27 @@ class FakeGpuService:
         return self.answer
 
 
+class FakeHostSamples:
+    """Pages that a test sets, by the time that they begin at; remembers what was asked."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, SamplePage] = {}
+        self.asked: list[tuple[int, int]] = []
+
+    def page(self, begin_wall_ns: int, end_wall_ns: int) -> SamplePage:
+        self.asked.append((begin_wall_ns, end_wall_ns))
+        return self.pages.get(begin_wall_ns, SamplePage())
+
+
 class FakeServices:
-    """The four fakes, and the Services made of them."""
+    """The fakes, and the Services made of them."""
 
     def __init__(self) -> None:
         self.traces = FakeTraceService()
         self.metrics = FakeMetricsService()
         self.status = FakeStatusService()
         self.gpus = FakeGpuService()
-        self.services = Services(traces=self.traces, metrics=self.metrics, status=self.status, gpus=self.gpus)
+        self.host = FakeHostSamples()
+        self.services = Services(
+            traces=self.traces, metrics=self.metrics, status=self.status, gpus=self.gpus, host=self.host
+        )

@@ -42,6 +42,10 @@ def counters(data: bytes) -> list[tuple[str, Decimal, Decimal]]:
     return [(one["name"], one["ts"], one["args"]["value"]) for one in events if one["ph"] == "C"]
 
 
+def points(*given: tuple[int, int]) -> list[tuple[Decimal, Decimal]]:
+    return [(Decimal(at), Decimal(value)) for at, value in given]
+
+
 def added_to(path: Path, data: bytes, *blocks: SampleBlock, window: Window = WINDOW) -> bytes:
     path.write_bytes(data)
     add_tracks(str(path), blocks or (BLOCK,), window, sha256(data), str(path))
@@ -148,8 +152,8 @@ def test_only_the_samples_of_the_time_are_added_and_none_begins_before_it(tmp_pa
     by_name = {
         name: [(at, value) for one, at, value in found if one == name] for name in {name for name, _, _ in found}
     }
-    assert by_name["host gpu_power_watts.0"] == [(1000, 3), (101_000, 4)]
-    assert by_name["host cpu_user_pct"] == [(1000, 9), (51_000, 10), (151_000, 11), (251_000, 12)]
+    assert by_name["host gpu_power_watts.0"] == points((1000, 3), (101_000, 4))
+    assert by_name["host cpu_user_pct"] == points((1000, 9), (51_000, 10), (151_000, 11), (251_000, 12))
 
 
 def test_a_clock_that_was_set_back_and_pages_that_overlap_leave_times_strictly_rising(tmp_path: Path) -> None:

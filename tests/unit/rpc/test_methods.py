@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynolog.model.capture import CaptureState, Transition
 from dynolog.model.clock import SystemClock
 from dynolog.model.errors import RequestError
 from dynolog.model.gpu_view import GpuDevice, GpuStatus
+from dynolog.model.host_samples import SamplePage
 from dynolog.model.trace_request import NotTraced, TraceOutcome, Transport
 from dynolog.rpc.auth import Gate
 from dynolog.rpc.file_threads import FileThreads
@@ -414,3 +416,31 @@ def test_the_requests_of_one_group_can_be_asked_for(ask: Asked) -> None:
     assert [one["request_id"] for one in ask("getTrace", group_id="g2")["requests"]] == ["r2"]
     assert ask("getTrace", group_id="g9")["requests"] == []
     assert len(ask("getTrace")["requests"]) == 3
+
+
+def test_host_samples_of_a_request_are_those_from_asking_to_its_last_file(ask: Asked) -> None:
+    """Without a request, of any time; while one goes on, up to now. Pages go on where the client says."""
+    steps = (Transition(CaptureState.PENDING, 1_000, ""), Transition(CaptureState.WRITTEN, 5_000, ""))
+    ask.fakes.traces.publish(capture(1, state=CaptureState.WRITTEN, history=steps), request_id="over")
+    ask.fakes.traces.publish(capture(2, history=steps[:1]), request_id="going on")
+    ask.fakes.host.pages[1_000] = SamplePage(next_wall_ns=3_000)
+    assert ask("getHostSamples", request_id="over") == {"blocks": [], "next_wall_ns": 3_000, "status": "ok"}
+    ask("getHostSamples", request_id="over", begin_wall_ns=3_000)
+    assert ask.fakes.host.asked == [(1_000, 5_000), (3_000, 5_000)]
+    ask("getHostSamples", request_id="going on")
+    assert ask.fakes.host.asked[-1][1] > 10**18
+    ask("getHostSamples", begin_wall_ns=7, end_wall_ns=9)
+    assert ask.fakes.host.asked[-1] == (7, 9)
+    assert ask("getHostSamples", request_id="none")["code"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "is_good"), [(0, True), (19, False), (20, True), (10_000, True), (10_001, False), (-1, False)]
+)
+def test_the_interval_of_host_samples_is_bounded(ask: Asked, interval_ms: int, is_good: bool) -> None:
+    answer = ask("setKinetOnDemandRequest", config="", host_interval_ms=interval_ms)
+    assert ("processesMatched" in answer) == is_good
+    if is_good:
+        assert ask.fakes.traces.requests[-1][0].host_interval_ms == interval_ms
+    else:
+        assert answer["code"] == "bad_request"

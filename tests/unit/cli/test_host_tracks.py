@@ -1,0 +1,140 @@
+"""From the daemon's samples to the traces of its host, and what is said when there are none."""
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from dynolog.analysis.host_tracks import original_sha256_of
+from dynolog.cli.fetch import fetch_all
+from dynolog.cli.host_tracks import HostTracks, NoSamples, samples_of
+from dynolog.cli.main import main
+from dynolog.model.capture import CaptureState, TraceFile, Transition
+from dynolog.model.host_samples import SamplePage
+from dynolog.rpc.client import Target
+from fakes.framed_server import frame, framed_server
+from fakes.host_samples import BASE_NS, MS, block
+from fakes.rpc_daemon import running_daemon
+from fakes.services import FakeServices, capture
+from fakes.traces import operation, trace
+
+BEGIN_NS = BASE_NS + 1_000_000
+TRACE = trace([operation("a", 1000.0, 300_000.0)], {"baseTimeNanoseconds": BASE_NS})
+FILE = TraceFile(
+    size_bytes=len(TRACE),
+    sha256=hashlib.sha256(TRACE).hexdigest(),
+    events=1,
+    duration_us=300_000.0,
+    begin_wall_ns=BEGIN_NS,
+)
+
+
+def written(pid: int) -> dict[str, object]:
+    return {
+        "id": f"r1.{pid}",
+        "pid": pid,
+        "state": CaptureState.WRITTEN,
+        "path": f"/tmp/t_{pid}.json",
+        "file": FILE,
+        "history": (
+            Transition(CaptureState.PENDING, BEGIN_NS - 5000 * MS, ""),
+            Transition(CaptureState.WRITTEN, BEGIN_NS + 1000 * MS, ""),
+        ),
+    }
+
+
+def services(tmp_path: Path, *pids: int) -> FakeServices:
+    """A daemon that has these written captures, and samples of their time in two pages."""
+    fakes = FakeServices()
+    captures = tuple(capture(**written(pid)) for pid in pids)  # type: ignore[arg-type] # by the fake's own names
+    fakes.traces.publish(*captures)
+    for one in captures:
+        path = tmp_path / f"{one.pid}.json"
+        path.write_bytes(TRACE)
+        fakes.traces.files[one.id] = str(path)
+    first, second = (block(BEGIN_NS + at * MS, {"cpu_user_pct": [5.0]}) for at in (0, 100))
+    fakes.host.pages = {
+        BEGIN_NS - 5000 * MS: SamplePage(blocks=(first,), next_wall_ns=BEGIN_NS + 100 * MS),
+        BEGIN_NS + 100 * MS: SamplePage(blocks=(second,)),
+    }
+    return fakes
+
+
+def counters(path: Path) -> int:
+    data = path.read_bytes()
+    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    return sum(event["ph"] == "C" for event in json.loads(text)["traceEvents"])
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_eight_ranks_of_a_host_share_samples_that_are_asked_for_once(tmp_path: Path, compress: bool) -> None:
+    fakes = services(tmp_path, *range(1, 9))
+    captures = fakes.traces.progress("r1")[0].captures
+    with running_daemon(fakes) as port:
+        target = Target(hostname="127.0.0.1", port=port)
+        fetched = fetch_all(target, captures, str(tmp_path / "got"), compress=compress, host=HostTracks())
+        again = fetch_all(target, captures, str(tmp_path / "got"), compress=compress, host=HostTracks())
+    assert len(fetched) == 8
+    for one in fetched:
+        path = Path(one.path)
+        assert (one.error, one.host_tracks, one.host_note) == ("", 1, "")
+        assert counters(path) == 2
+        assert one.sha256 == FILE.sha256 == original_sha256_of(one.path)
+        assert one.fetched_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert len(list((tmp_path / "got").iterdir())) == 8, "nothing is left beside them"
+    # Both pages once, within the time of the request.
+    assert [begin_ns for begin_ns, _ in fakes.host.asked] == [BEGIN_NS - 5000 * MS, BEGIN_NS + 100 * MS]
+    assert {end_ns for _, end_ns in fakes.host.asked} == {BEGIN_NS + 1000 * MS}
+    assert all(one.already_here for one in again)
+
+
+def test_without_samples_the_trace_is_as_it_was_written_and_that_is_said(tmp_path: Path) -> None:
+    fakes = services(tmp_path, 1)
+    fakes.host.pages = {}
+    with running_daemon(fakes) as port:
+        target = Target(hostname="127.0.0.1", port=port)
+        captures = fakes.traces.progress("r1")[0].captures
+        (fetched,) = fetch_all(target, captures, str(tmp_path / "got"), compress=False, host=HostTracks())
+    assert fetched.host_note == "the daemon has no samples of that time: it takes them when asked with --with-host"
+    assert Path(fetched.path).read_bytes() == TRACE
+    assert not fetched.fetched_sha256
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "original"),
+        (frame({"status": "failed", "code": "unknown_function", "error": "there is no such function"}), "older"),
+    ],
+)
+def test_a_daemon_that_cannot_sample_is_named(answer: bytes | None, words: str) -> None:
+    """The original closes without a word; an older one of ours says that it does not know the function."""
+    with framed_server(lambda _request: answer) as server, pytest.raises(NoSamples, match=words):
+        samples_of(Target(hostname="127.0.0.1", port=server.port), "r1")
+
+
+def test_the_command_shows_samples_and_adds_them_to_a_file_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fakes = services(tmp_path, 1)
+    mine, other = tmp_path / "mine.json", tmp_path / "other.json"
+    mine.write_bytes(TRACE)
+    other.write_bytes(TRACE + b"\n")
+    with running_daemon(fakes) as port:
+        at = ["--hostname", "127.0.0.1", "--port", str(port), "trace", "host", "r1"]
+        assert main(at) == 0
+        assert "cpu_user_pct" in capsys.readouterr().out
+        assert main([*at, "--json"]) == 0
+        blocks = json.loads(capsys.readouterr().out)["blocks"]
+        assert [one["begin_wall_ns"] for one in blocks] == [[BEGIN_NS], [BEGIN_NS + 100 * MS]]
+        assert main([*at, "--add", str(mine)]) == 0
+        once = mine.read_bytes()
+        assert counters(mine) == 2
+        assert main([*at, "--add", str(mine)]) == 0
+        assert "already" in capsys.readouterr().out
+        assert mine.read_bytes() == once
+        assert main([*at, "--add", str(other)]) == 1
+        assert "no trace of request r1" in capsys.readouterr().err
+        assert main([*at, "--add", str(tmp_path / "none.json")]) == 1
