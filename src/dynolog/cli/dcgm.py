@@ -8,6 +8,8 @@ from dynolog.cli.reply_text import ask, show
 from dynolog.rpc.client import Target, decode
 from dynolog.rpc.messages import BoolReply, DcgmProfPause, DcgmProfResume
 
+NOT_DONE = "the daemon does not profile a GPU, or its driver does not answer; `dyno gpus` tells"
+
 
 class DcgmPause:
     """Pause DCGM profiling, so that tools such as Nsight Compute can use the GPU's counters.
@@ -44,6 +46,4 @@ def _send(arguments: argparse.Namespace, target: Target, request: DcgmProfPause 
     show(reply, arguments)
     if decode(target, reply.text.encode(), BoolReply).status:
         return DONE
-    raise CommandError(
-        "nothing was done: the daemon does not profile a GPU, or its driver does not answer; `dyno gpus` tells"
-    )
+    raise CommandError(f"nothing was done: {NOT_DONE}")

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dynolog.cli.by_reason import lines_by_reason
+from dynolog.cli.dcgm import NOT_DONE
 from dynolog.cli.exit_codes import DONE, FAILED, USAGE, CommandError
 from dynolog.cli.exporters_report import EXPORTERS_HEADER, exporter_remarks, exporter_row
 from dynolog.cli.fleet import Fleet, exit_code_of, names_of, print_answers, print_failures
@@ -250,4 +251,8 @@ def dcgm_resume(arguments: Invocation, fleet: Fleet) -> int:
 
 def _dcgm(arguments: Invocation, fleet: Fleet, request: DcgmProfPause | DcgmProfResume) -> int:
     found = _ask(fleet, request, BoolReply)
-    return _print(arguments, found, ("DONE",), _rows(found, lambda reply: [("yes" if reply.status else "no",)]))
+    code = _print(arguments, found, ("DONE",), _rows(found, lambda reply: [("yes" if reply.status else "no",)]))
+    undone = [name for name, reply in found.given() if not reply.status]
+    if undone and not arguments.json:
+        print(printable(f"Nothing was done on {folded(undone)}: {NOT_DONE}"))
+    return code or (FAILED if undone else DONE)

@@ -160,7 +160,7 @@ class CaptureDesk:
         if capture is None or capture.may_be_replaced:
             return None
         since_s = max(self._clock.wall_ns() - capture.asked_wall_ns, 0) / 1e9
-        return f"a trace asked for by {capture.asked_by} {since_s:.0f} s ago is still {capture.state} (capture {capture.id})"
+        return f"a trace asked for by {capture.asked_by}, {since_s:.0f} s ago, is still {capture.state} (capture {capture.id})"
 
     def close(self) -> None:
         """Stop watching processes and files, and let all waiters go."""

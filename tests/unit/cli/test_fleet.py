@@ -157,8 +157,19 @@ def test_metrics_are_filtered_on_every_host(three: Three, capsys: pytest.Capture
 def test_exporters_and_dcgm_work_on_many(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["exporters", "--hosts", three.ours]) == 1
     assert capsys.readouterr().out == f"{three.ours}: no exporter is on\n"
+    for services in three.services:
+        services.gpus.answer = True
     assert main(["dcgm-pause", "--hosts", three.ours]) == 0
     assert capsys.readouterr().out.splitlines()[0].split() == ["HOST", "DONE"]
+
+
+def test_a_pause_that_one_host_could_not_do_is_exit_code_1(three: Three, capsys: pytest.CaptureFixture[str]) -> None:
+    """The profiler that was to have the counters would fail there."""
+    three.services[0].gpus.answer = True
+    assert main(["dcgm-pause", "--hosts", three.ours]) == 1
+    assert (
+        f"Nothing was done on 127.0.0.1:{three.ports[1]}: the daemon does not profile a GPU" in capsys.readouterr().out
+    )
 
 
 def test_gpus_of_many_hosts_are_one_table(three: Three, capsys: pytest.CaptureFixture[str]) -> None:

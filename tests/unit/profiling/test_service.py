@@ -65,7 +65,7 @@ def test_a_second_request_is_told_who_is_busy_and_since_when(service: FakeServic
     second = service.ask()
     assert (second.busy, second.matched, second.triggered, second.request_id) == (1, (10,), (), "")
     assert second.not_traced[0].code == "busy"
-    assert "uid 1000 42 s ago is still pending" in second.not_traced[0].error
+    assert "uid 1000, 42 s ago, is still pending" in second.not_traced[0].error
     service.poll(10, uid=1000)
     assert "delivered" in service.ask().not_traced[0].error
     service.end(10)
