@@ -15,6 +15,8 @@ DEFAULT_FLAG_FILE = "/etc/dynolog.gflags"
 _TRUE = frozenset(("true", "t", "1", "yes", "y", "on"))
 _FALSE = frozenset(("false", "f", "0", "no", "n", "off"))
 _MAX_NESTED_FLAG_FILES = 16
+# Unknown flags for which a known one that is near is looked for.
+_MOST_NEAR = 50
 
 
 class ParsedFlags(msgspec.Struct, frozen=True):
@@ -95,7 +97,8 @@ class FlagParser:
         # Needed for this message only, and costs a megabyte.
         import difflib  # noqa: PLC0415
 
-        near = difflib.get_close_matches(name, self._flags, n=1, cutoff=0.6)
+        # A millisecond each: a file of nothing but such flags is not one of ours.
+        near = difflib.get_close_matches(name, self._flags, n=1, cutoff=0.6) if len(self._warnings) < _MOST_NEAR else []
         sentence = f"{_where(token)}unknown flag --{name}" + (
             f"; did you mean --{near[0]}?" if near else "; see dynolog --help"
         )

@@ -6,6 +6,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import parse_qs
 
 from dynolog.model.errors import AddressInUse, DynologError, FlagError
@@ -119,6 +120,8 @@ class ScrapeServer:
         self._most_clients = most_clients
         self._clients: dict[asyncio.StreamWriter, None] = {}
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._trouble)
+        self._said: set[str] = set()
         self._stop = asyncio.Event()
         self._failed = ""
         self._thread = threading.Thread(target=self._run, name="prometheus", daemon=True)
@@ -156,6 +159,19 @@ class ScrapeServer:
         finally:
             self._listener.close()
             self._loop.close()
+
+    def _trouble(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What asyncio would log with a traceback each second: with no descriptor left, no client can be accepted."""
+        error = context.get("exception")
+        if not isinstance(error, OSError):
+            _log.error("serving Prometheus: %s", context.get("message"), exc_info=error)
+            return
+        sentence = error.strerror or str(error)
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            sentence += ": raise LimitNOFILE (ulimit -n)"
+        if sentence not in self._said:
+            self._said.add(sentence)
+            _log.warning("a scrape could not be accepted: %s", sentence)
 
     async def _serve(self) -> None:
         server = await asyncio.start_server(self._client, sock=self._listener, limit=_HEAD_LIMIT_BYTES)

@@ -19,6 +19,7 @@ from dynolog.model.status import IpcStatus
 IPC_NAME = "dynolog"
 # Datagrams that wait for the daemon, of all trainers together, before a sender is told to come back (10 ms later, libkineto).
 _FEW_WAITING = 64
+_FIRST_PROCESS = "/proc/1/stat"
 _QUEUE_SYSCTL = "/proc/sys/net/unix/max_dgram_qlen"
 
 
@@ -66,6 +67,7 @@ class IpcListener:
             self.close()
             raise
         self._say_when_the_queue_is_short()
+        self._say_when_processes_are_hidden()
         if self._watch:
             self._watch.start()
 
@@ -170,6 +172,17 @@ class IpcListener:
             found = os.lstat(path)
             if (found.st_dev, found.st_ino) == identity:
                 os.unlink(path)
+
+    def _say_when_processes_are_hidden(self) -> None:
+        # Any other user's process would do; with hidepid=1 its files cannot be opened, with 2 they are not there.
+        try:
+            os.close(os.open(_FIRST_PROCESS, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError:
+            self.say(
+                "ipc_hidden",
+                "/proc hides other users' processes (hidepid): their trainers are answered, but their command, rank, job and GPUs "
+                "stay unknown: run the daemon as root, or give its user the group that gid= of /proc's mount options names",
+            )
 
     def _say_when_the_queue_is_short(self) -> None:
         try:

@@ -14,6 +14,8 @@ from dynolog.sources.open_attribute import OpenAttribute, OpenAttributes
 _GENERATIONS = {25: 1, 50: 2, 80: 3, 160: 4, 320: 5, 640: 6}
 _BRIDGE_CLASS = 0x0604
 _MOST_LANES = 32
+# Python refuses to read numbers of thousands of digits.
+_MOST_DIGITS = 9
 
 
 def generation(text: str | None) -> int | None:
@@ -27,7 +29,9 @@ def generation(text: str | None) -> int | None:
 def lanes(text: str | None) -> int | None:
     """The width of a link, or None; a device that fell off the bus says 63."""
     digits = (text or "").strip()
-    return width if digits.isascii() and digits.isdigit() and 0 < (width := int(digits)) <= _MOST_LANES else None
+    if not digits.isascii() or not digits.isdigit() or len(digits) > _MOST_DIGITS:
+        return None
+    return width if 0 < (width := int(digits)) <= _MOST_LANES else None
 
 
 def link_folder(host: HostFiles, device_folder: str) -> str:

@@ -122,6 +122,14 @@ def test_an_unknown_flag_in_a_file_warns_with_the_line(tmp_path: Path) -> None:
     assert parsed.warnings == (f"{file} line 2: unknown flag --prot; did you mean --port?",)
 
 
+def test_only_the_first_unknown_flags_are_compared_with_the_known_ones(tmp_path: Path) -> None:
+    file = tmp_path / "flags"
+    file.write_text("--prot=3\n" * 1000)
+    warnings = FlagParser(FLAGS).parse([f"--flagfile={file}"]).warnings
+    assert sum("did you mean --port?" in warning for warning in warnings) == 50
+    assert warnings[-1] == f"{file} line 1000: unknown flag --prot; see dynolog --help"
+
+
 def test_undefok_names_may_be_unknown() -> None:
     assert parse("--undefok=new_flag,other", "--new_flag=1", "--noother") == {}
 

@@ -1,6 +1,7 @@
 """The HTTP side: what is answered, and that no client can take more than its share."""
 
 import contextlib
+import errno
 import http.client
 import socket
 import sys
@@ -135,6 +136,18 @@ def test_silent_and_slow_clients_delay_nobody_and_are_cut_off() -> None:
         assert read_all(drip) == b""
         # What its buffers took comes; the rest was never sent.
         assert len(read_all(deaf)) < len(BIG)
+
+
+def test_a_client_that_no_descriptor_is_left_for_is_said_once_and_without_a_traceback(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop, trouble = served.server._loop, OSError(errno.EMFILE, "Too many open files")
+    for _ in range(3):
+        loop.call_soon_threadsafe(loop.call_exception_handler, {"message": "accept", "exception": trouble})
+    assert served.get()[0] == 200
+    (said,) = caplog.records
+    assert said.getMessage() == "a scrape could not be accepted: Too many open files: raise LimitNOFILE (ulimit -n)"
+    assert said.exc_info is None
 
 
 def test_of_too_many_clients_the_oldest_goes() -> None:

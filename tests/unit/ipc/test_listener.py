@@ -129,3 +129,9 @@ def test_a_namespace_that_is_left_is_served_no_longer(serve: Serve) -> None:
     assert inside.fileno() == -1
     assert len(served.listener.addresses) == 1
     trainer.close()
+
+
+def test_a_proc_that_hides_other_users_processes_is_said(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "ipc_hidden" not in serve().notices.said
+    monkeypatch.setattr("dynolog.ipc.listener._FIRST_PROCESS", "/proc/1/no-such-file")
+    assert "hidepid" in serve().notices.said["ipc_hidden"]

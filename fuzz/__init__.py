@@ -1,0 +1,1 @@
+"""Fuzzing of everything that reads bytes from outside: what to feed them to, and what may come of it (docs/soak.md)."""
