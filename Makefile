@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 
-.PHONY: run test test-pmu test-gpu test-packages lint bench demo docs lock wheel deb rpm onefile clean torch
+.PHONY: run test test-pmu test-gpu test-packages fuzz soak lint bench demo docs lock wheel deb rpm onefile clean torch
 
 run: $(VENV)/.run-ready
 	@echo
@@ -31,6 +31,15 @@ test-gpu: $(VENV)/.ready
 # The packages on a real systemd: needs root, debootstrap, lintian, rpm and rpmlint; three minutes.
 test-packages: $(VENV)/.ready
 	$(BIN)/python -m pytest -q tests/system/package_checks.py
+
+# A few thousand inputs to everything that reads bytes from outside, guided by coverage: half a minute. See docs/soak.md.
+fuzz: $(VENV)/.ready
+	$(BIN)/python -m fuzz.run --inputs 120000
+
+# Ten million inputs, then every fault for a minute under full load and an hour of load alone: two hours and a half on two quiet cores; root.
+soak: $(VENV)/.ready
+	$(BIN)/python -m fuzz.run --inputs 10000000 --seed $$(date +%s)
+	$(BIN)/python -m soak.run --minutes 90 --strict
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
@@ -77,7 +86,7 @@ onefile: $(VENV)/.ready
 	$(BIN)/python -m tools.build_onefile
 
 clean:
-	rm -rf $(VENV) $(TORCH_VENV) build dist demo-out bench-out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TORCH_VENV) build dist demo-out bench-out fuzz-out .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # What running needs, and what everything else needs beside it.
 $(VENV)/.run-ready: pyproject.toml requirements.lock tools/make_venv.sh
