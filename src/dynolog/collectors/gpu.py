@@ -126,6 +126,7 @@ class GpuCollector:
         self._declare = context.declare
         self._notices = context.notices
         self._newest = _NOTHING
+        self._said: frozenset[str] = frozenset()
 
     def read(self) -> GpuSnapshot:
         """The newest sample; the same snapshot again when there is no newer one."""
@@ -136,8 +137,7 @@ class GpuCollector:
             sample = sampled.sample
             if sample.declared:
                 self._declare(sample.declared)
-            for key, sentence in sample.notices:
-                self._notices.say(key, sentence)
+            self._say(dict(sample.notices))
             readings = {reading.identity: reading for reading in sample.readings}
             xids = self._newest.xids.after(self._newest.comparable(sample.backend), readings, clock.wall_ns() / 1e9)
             contradictions = self._newest.contradictions.after(sample.readings, sampled.taken_ns)
@@ -169,6 +169,13 @@ class GpuCollector:
             interval_ns=taken_ns - since_ns if since_ns else 0,
             age_ns=max(after.read_ns - taken_ns, 0),
         )
+
+    def _say(self, notices: Mapping[str, str]) -> None:
+        for key in self._said - notices.keys():
+            self._notices.say(key, "")  # it is over
+        for key, sentence in notices.items():
+            self._notices.say(key, sentence)
+        self._said = frozenset(notices)
 
     def close(self) -> None:
         """Let go of the child."""

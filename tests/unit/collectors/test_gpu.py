@@ -164,6 +164,16 @@ def test_metrics_and_notices_of_the_backend_are_passed_on(collected: Collected) 
     assert collected.notices.said == {"profiling": "it is taken"}
 
 
+def test_a_notice_is_taken_back_when_the_backend_says_it_no_more(collected: Collected) -> None:
+    """The status would tell for ever that another tool holds the profiling hardware."""
+    said: tuple[tuple[str, str], ...] = (("profiling", "it is taken"), ("fields", "no field foo"))
+    collected.machine.change = lambda sample: msgspec.structs.replace(sample, notices=said)
+    collected.round(reading())
+    said = said[1:]
+    collected.round(reading())
+    assert collected.notices.said == {"profiling": "", "fields": "no field foo"}
+
+
 def test_counters_of_another_backend_are_not_compared(collected: Collected) -> None:
     collected.round(reading(counters={"pcie_replays": 5}))
     collected.machine.change = lambda sample: msgspec.structs.replace(sample, backend="nvml")
