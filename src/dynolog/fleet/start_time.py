@@ -8,11 +8,18 @@ from dynolog.fleet.survey import DEFAULT_POLL_S, Survey
 # Between taking a config and the warm-up libkineto's own loop turns once a second.
 ACCEPT_S = 1.0
 _SLACK_S = 1.0
+# One trainer that reads its daemon's answer late takes it at its next poll: rare, but of so many it must be expected.
+MANY_PROCESSES = 64
 
 
 def lead_s(surveys: Sequence[Survey], warmup_s: float) -> float:
-    """How far ahead the start must lie for the slowest poll, the warm-up, and for asking all hosts (as slow as the first time)."""
+    """How far ahead the start must lie for the slowest poll, the warm-up, and for asking all hosts (as slow as the first time).
+
+    With many processes for two polls, so that one late answer costs no trace.
+    """
     slowest_poll_s = max((survey.slowest_poll_s for survey in surveys), default=DEFAULT_POLL_S)
+    if sum(len(survey.candidates) for survey in surveys) >= MANY_PROCESSES:
+        slowest_poll_s *= 2
     asking_s = max((survey.elapsed_s for survey in surveys), default=0.0) + 0.002 * len(surveys)
     return slowest_poll_s + ACCEPT_S + warmup_s + asking_s + _SLACK_S
 

@@ -21,6 +21,8 @@ from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingT
 _MOST_TRANSITIONS = 64
 # Two, because a reply that came too late is taken at the next poll: the first ready poll may be the one before the start.
 READY_POLLS_TO_GIVE_UP = 2
+# libkineto looks at a config that it has taken once a second.
+_LOOP_S = 1.0
 # An iteration request has no known end; one that never started in this many ready polls may make room for another.
 READY_POLLS_TO_REPLACE = 12
 
@@ -51,10 +53,13 @@ class Config(Protocol):
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """What the config says about time: start in Unix ms (0: now), and the longest that an obedient trainer takes from
-    delivery (or from the start time) to its file, in s; None when the end is not known (iterations).
+    delivery (or from the start time) to its file, in s; None when the end is not known (iterations). `warmup_s` must fit before the
+    start time; `interval_s` is how much later the config is taken when the answer with it is read a poll late.
     """
 
     start_time_ms: int = 0
+    warmup_s: float = 0.0
+    interval_s: float = 0.0
     longest_s: float | None = None
 
 
@@ -62,6 +67,7 @@ class Capture:
     """One triggered profile on one process. Every change calls `on_change`; the socket thread is its only user."""
 
     __slots__ = (
+        "_ahead_s",
         "_busy_seen",
         "_clock",
         "_config",
@@ -114,6 +120,7 @@ class Capture:
         self._clock = clock
         self._on_change = on_change
         self._ends_ns: int | None = None  # monotonic; set at delivery
+        self._ahead_s: float | None = None  # from delivery to the start time, where there is one
         self._busy_seen = False
         self._final_seen = False
         self._ready_polls = 0
@@ -184,6 +191,8 @@ class Capture:
             late_s = (wall_ms - start_ms) / 1000
             self._finish(CaptureState.EXPIRED, f"its next poll came {late_s:.1f} s after the start time")
             return None
+        if start_ms:
+            self._ahead_s = (start_ms - wall_ms) / 1000
         if self._timing.longest_s is not None:
             wait_ms = max(start_ms - wall_ms, 0) if start_ms else 0
             self._ends_ns = self._clock.monotonic_ns() + wait_ms * 1_000_000 + int(self._timing.longest_s * 1e9)
@@ -201,8 +210,19 @@ class Capture:
         if over and self._ready_polls >= READY_POLLS_TO_GIVE_UP:
             seen = "it recorded" if self._busy_seen else "it was not seen recording"
             ended = f"{seen}, and polled ready again {self._ready_polls} times after the expected end"
-            why = self._blind or "no file was seen: it refused the config or could not write (its own log says which)"
+            why = self._blind or f"no file was seen: {self._why_no_file()}"
             self._finish(CaptureState.FAILED, f"{ended}; {why}")
+
+    def _why_no_file(self) -> str:
+        """The likeliest reasons, when the trainer alone knows."""
+        timing, ahead_s = self._timing, self._ahead_s
+        if not self._busy_seen and ahead_s is not None and ahead_s < timing.warmup_s + timing.interval_s + _LOOP_S:
+            return (
+                f"the config was sent {ahead_s:.1f} s before the start. On a busy machine it is read a poll "
+                f"({timing.interval_s:.0f} s) late, and then the warm-up of {timing.warmup_s:.0f} s does not fit any more "
+                "(its own log says whether): try again"
+            )
+        return "it refused the config or could not write (its own log says which)"
 
     @property
     def _blind(self) -> str:

@@ -55,7 +55,12 @@ def timing_of(trainer: Trainer, config: KinetoConfig) -> Timing:
     if config.mode is Mode.ITERATIONS:
         return Timing()
     recording_s = ACCEPT_S + config.effective_warmup_s + config.duration_ms / 1000
-    return Timing(start_time_ms=config.start_time_ms, longest_s=interval_of(trainer) + recording_s + _WRITING_S)
+    return Timing(
+        start_time_ms=config.start_time_ms,
+        warmup_s=config.effective_warmup_s,
+        interval_s=interval_of(trainer),
+        longest_s=interval_of(trainer) + recording_s + _WRITING_S,
+    )
 
 
 def require_time_enough(config: KinetoConfig, trainers: Sequence[Trainer], wall_ns: int) -> None:

@@ -60,6 +60,12 @@ def test_the_start_is_far_enough_ahead_for_the_slowest_poll_the_warm_up_and_the_
     assert lead_s([survey(1.0)], 0) == pytest.approx(1 + 1 + 0.002 + 1)
 
 
+def test_with_many_processes_one_answer_may_be_read_a_poll_late() -> None:
+    few, many = [survey(*[5.0] * 63)], [survey(*[5.0] * 32)] * 2
+    assert lead_s(few, 5) == pytest.approx(5 + 1 + 5 + 0.002 + 1)
+    assert lead_s(many, 5) == pytest.approx(2 * 5 + 1 + 5 + 0.004 + 1)
+
+
 def test_the_round_up_exceeds_the_iterations_of_a_poll() -> None:
     assert iterations_in_a_poll([survey(1.0), survey(5.0)], 20) == 300
     assert [roundup_for(number) for number in (0, 9, 10, 300, 499, 500, 1999)] == [10, 10, 20, 500, 500, 1000, 2000]

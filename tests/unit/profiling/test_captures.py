@@ -223,6 +223,20 @@ def test_the_expected_end_counts_from_the_start_time() -> None:
     assert watched.in_state(CaptureState.FAILED)
 
 
+@pytest.mark.parametrize(("ahead_s", "is_said"), [(8.4, True), (10.9, True), (11.1, False)])
+def test_a_config_that_left_no_time_for_a_late_poll_is_given_as_the_reason(ahead_s: float, is_said: bool) -> None:
+    """Seen on a busy machine: polls every 5 s, a warm-up of 5 s, the answer read one poll late."""
+    start_ms = ManualClock().wall_ns() // 10**6 + int(ahead_s * 1000)
+    watched = delivered(Timing(start_time_ms=start_ms, warmup_s=5, interval_s=5, longest_s=10))
+    watched.clock.pass_s(60)
+    watched.poll()
+    watched.poll()
+    assert watched.in_state(CaptureState.FAILED)
+    late = f"the config was sent {ahead_s:.1f} s before the start"
+    assert (late in watched.capture.reason) is is_said
+    assert "log" in watched.capture.reason
+
+
 def test_iterations_have_no_end_before_the_trainer_was_seen_profiling() -> None:
     watched = delivered(Timing())
     watched.clock.pass_s(DAY_S)

