@@ -92,6 +92,19 @@ def test_each_obstacle_has_its_verdict(tree: ProcTree, process: Seen | None, rea
     assert reason in why(result, known)
 
 
+@pytest.mark.parametrize("version", ["2.0.0", "2.13.0+cpu", ""])
+def test_pytorch_2_and_one_of_unknown_version_are_no_obstacle(tree: ProcTree, version: str) -> None:
+    known = evidence(tree.host)
+    assert "torch" not in [step.topic for step in walked(known, seen(PID, torch=version)).obstacles]
+
+
+def test_an_environment_that_shows_nothing_is_no_proof(tree: ProcTree) -> None:
+    result = walked(evidence(tree.host), seen(PID, environment={}, environment_is_known=False))
+    assert [step.text for step in result.steps if step.topic == "environment"] == [
+        "its environment shows nothing: it was overwritten, or is empty"
+    ]
+
+
 def test_a_pid_that_is_not_there_is_not_walked_any_further(tree: ProcTree) -> None:
     assert [step.topic for step in walked(evidence(tree.host, status=None, unreachable="no daemon"), None).steps] == [
         "process"
@@ -290,6 +303,8 @@ def test_a_pid_of_a_containers_own_namespace_is_found(tree: ProcTree) -> None:
     assert find_subject(evidence(tree.host, survey=survey(inner)), 7).pid == PID
     assert find_subject(evidence(tree.host, trainers=[trainer(7, host_pid=PID)]), 7).pid == PID
     assert find_subject(evidence(tree.host), 7).seen is None
+    twice = survey(inner, seen(99, namespace_pids=(99, 7)))
+    assert find_subject(evidence(tree.host, survey=twice), 7).pid == 7, "of two, none is meant for sure"
 
 
 def test_a_namesake_in_a_container_is_said(tree: ProcTree) -> None:

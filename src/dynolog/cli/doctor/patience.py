@@ -60,7 +60,8 @@ class _Worker(Generic[Item, Answer]):
         if self._ended.wait(patience_s):
             return True
         with self._lock:
-            if self._done != self._seen:
+            # Between two looks, or before the first one, the thread has only not had its turn on a busy machine.
+            if self._done != self._seen or not self._current:
                 self._seen = self._done
                 return False
             self._given_up = True

@@ -10,7 +10,7 @@ from dynolog.cli.doctor.local_daemon import DEFAULT_FLAG_FILE
 from dynolog.sources.own_program import module_command, module_environment
 
 _UNIT = "dynolog.service"
-_DEADLINE_S = 10.0
+_DEADLINE_S = 20.0
 
 
 def check_service(evidence: Evidence) -> Iterator[Finding]:
