@@ -1,7 +1,7 @@
 """GPUs: one record for each device and MIG instance, whoever makes them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -137,7 +137,7 @@ class GpuCollector:
             sample = sampled.sample
             if sample.declared:
                 self._declare(sample.declared)
-            self._say(dict(sample.notices))
+            self._say({**dict(sample.notices), **_down(sample.readings)})
             readings = {reading.identity: reading for reading in sample.readings}
             xids = self._newest.xids.after(self._newest.comparable(sample.backend), readings, clock.wall_ns() / 1e9)
             contradictions = self._newest.contradictions.after(sample.readings, sampled.taken_ns)
@@ -180,6 +180,15 @@ class GpuCollector:
     def close(self) -> None:
         """Let go of the child."""
         self._source.close()
+
+
+def _down(readings: Iterable[GpuReading]) -> dict[str, str]:
+    """A sentence for each whole device that does not answer."""
+    return {
+        f"down {reading.device}": f"GPU {reading.device} ({reading.uuid or 'uuid unknown'}) is down: {reading.error or 'it does not answer'}"
+        for reading in readings
+        if not reading.is_up and reading.gpu_instance_id is None
+    }
 
 
 SPEC = CollectorSpec(

@@ -164,6 +164,15 @@ def test_metrics_and_notices_of_the_backend_are_passed_on(collected: Collected) 
     assert collected.notices.said == {"profiling": "it is taken"}
 
 
+def test_a_device_that_is_down_is_said_whoever_reads_it(collected: Collected) -> None:
+    """C03: once in the log, with why; in the status until it is back."""
+    lost = GpuReading(device="3", uuid="GPU-3", is_up=False, error="it fell off the bus")
+    collected.round(reading("2"), lost)
+    assert collected.notices.said == {"down 3": "GPU 3 (GPU-3) is down: it fell off the bus"}
+    collected.round(reading("2"), reading("3"))
+    assert collected.notices.said == {"down 3": ""}
+
+
 def test_a_notice_is_taken_back_when_the_backend_says_it_no_more(collected: Collected) -> None:
     """The status would tell for ever that another tool holds the profiling hardware."""
     said: tuple[tuple[str, str], ...] = (("profiling", "it is taken"), ("fields", "no field foo"))

@@ -180,11 +180,6 @@ class NvmlBackend:
         readings += [known.lost(why, self._xids_of(known)) for known, why in self._broken]
         shown = {reading.device for reading in readings}
         readings += [fell_off(known, self._xids_of(known)) for known in self._inventory.missing(shown)]
-        for reading in readings:
-            if reading.gpu_instance_id is None:
-                who = f"GPU {reading.device} ({reading.uuid or 'uuid unknown'})"
-                sentence = "" if reading.is_up else f"nvml: {who} is down: {reading.error}"
-                self._notices.say(f"nvml_gpu_{reading.device}", sentence)
         return sorted(readings, key=lambda reading: int(reading.device))
 
     def _drain_xids(self) -> None:

@@ -29,7 +29,6 @@ def test_a_lost_gpu_costs_only_itself(opened: Start, code: int, words: str) -> N
     assert f"NVML error {code}" in lost.error
     assert (sample.expected, sample.seen) == (8, 7)
     assert [one.values["gpu_device_utilization"] for one in sample.readings if one.is_up] == [50] * 7
-    assert any(key == "nvml_gpu_3" and "is down" in sentence for key, sentence in sample.notices)
     backend.script.set({"gpu.3.answers": None})
     back = backend.sample(20)
     assert (back.seen, back.readings[3].is_up) == (8, True)
