@@ -184,11 +184,12 @@ class GpuCollector:
 
 def _down(readings: Iterable[GpuReading]) -> dict[str, str]:
     """A sentence for each whole device that does not answer."""
-    return {
-        f"down {reading.device}": f"GPU {reading.device} ({reading.uuid or 'uuid unknown'}) is down: {reading.error or 'it does not answer'}"
-        for reading in readings
-        if not reading.is_up and reading.gpu_instance_id is None
-    }
+    said = {}
+    for reading in readings:
+        if not reading.is_up and reading.gpu_instance_id is None:
+            who = f"GPU {reading.device} ({reading.uuid or 'uuid unknown'})"
+            said[f"down {reading.device}"] = f"{who} is down: {reading.error or 'it does not answer'}"
+    return said
 
 
 SPEC = CollectorSpec(
