@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
+HTA_VENV := .venv-hta
 
-.PHONY: run test test-pmu test-gpu test-packages fuzz soak lint bench demo docs lock wheel deb rpm onefile clean torch
+.PHONY: run test test-analysis test-pmu test-gpu test-packages fuzz soak lint bench demo docs lock wheel deb rpm onefile sbom clean torch
 
 run: $(VENV)/.run-ready
 	@echo
@@ -31,6 +32,11 @@ test-gpu: $(VENV)/.ready
 # The packages on a real systemd: needs root, debootstrap, lintian, rpm and rpmlint; three minutes.
 test-packages: $(VENV)/.ready
 	$(BIN)/python -m pytest -q tests/system/package_checks.py
+
+# Answers against the public HolisticTraceAnalysis: 500 MB, installed once; then half a minute.
+test-analysis: $(VENV)/.ready
+	@PYTHON="$(PYTHON)" tools/make_hta_venv.sh $(HTA_VENV)
+	$(BIN)/python -m pytest -q tests/oracles/analysis_checks.py
 
 # A few thousand inputs to everything that reads bytes from outside, guided by coverage: half a minute. See docs/soak.md.
 fuzz: $(VENV)/.ready
@@ -85,8 +91,12 @@ deb rpm: $(VENV)/.ready
 onefile: $(VENV)/.ready
 	$(BIN)/python -m tools.build_onefile
 
+# What is in the packages, as CycloneDX: dist/sbom.cdx.json.
+sbom: $(VENV)/.ready
+	$(BIN)/python -m tools.make_sbom
+
 clean:
-	rm -rf $(VENV) $(TORCH_VENV) build dist demo-out bench-out fuzz-out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TORCH_VENV) $(HTA_VENV) build dist demo-out bench-out fuzz-out .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # What running needs, and what everything else needs beside it.
 $(VENV)/.run-ready: pyproject.toml requirements.lock tools/make_venv.sh
