@@ -497,6 +497,34 @@ def trace_reader(megabytes: int) -> list[Row]:
     return rows
 
 
+def analyze(megabytes: int) -> list[Row]:
+    found = tool("analyze.py", str(megabytes))
+    ours, other = found["ours"], found.get("hta")
+    what = f"a trace of {found['size_bytes'] / 1e6:.0f} MB analysed"
+    measured = (f"{ours['cpu_s']:.2f} s of CPU", f"{ours['peak_bytes'] / 1e6:.0f} MB")
+    if other is None:
+        return [Row(what, ", ".join(measured), "HolisticTraceAnalysis is not installed", "-", "-", None)]
+    faster, smaller = other["cpu_s"] / ours["cpu_s"], ours["peak_bytes"] / other["peak_bytes"]
+    return [
+        Row(
+            what,
+            measured[0],
+            f"{other['cpu_s']:.1f} s (HolisticTraceAnalysis)",
+            f"1 / {faster:.0f}",
+            "≤ 1 / 10",
+            faster >= 10,
+        ),
+        Row(
+            "the same: peak memory",
+            measured[1],
+            f"{other['peak_bytes'] / 1e6:.0f} MB",
+            f"{smaller:.2f} ×",
+            "≤ 0.25 ×",
+            smaller <= 0.25,
+        ),
+    ]
+
+
 def page(rows: list[Row], quick: bool) -> str:
     cpu = next(
         (
@@ -547,6 +575,7 @@ def main() -> int:
         "otlp": lambda: otlp(300 if arguments.quick else 1000),
         "exporters": lambda: exporters(200 if arguments.quick else 2000),
         "trace_reader": lambda: trace_reader(60 if arguments.quick else 200),
+        "analyze": lambda: analyze(25 if arguments.quick else 50),
     }
     rows: list[Row] = []
     try:

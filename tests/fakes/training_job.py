@@ -43,6 +43,7 @@ class TrainingJob:
         self.hosts: dict[int, str] = {}
         self.counters: list[tuple[str, Callable[[float], float]]] = []  # metric, value at a share of the recording
         self.marks = True
+        self.decimals = 3  # of times
 
     def write(self, directory: Path) -> list[str]:
         """One file a rank."""
@@ -200,7 +201,15 @@ class _Rank:
 
     def shifted(self) -> list[Event]:
         ahead = self._job.clock_us.get(self._rank, 0.0)
-        return [event | {"ts": round(event["ts"] + ahead, 3)} for event in self.events]
+        return [self._rounded(event, event["ts"] + ahead) for event in self.events]
+
+    def _rounded(self, event: Event, begin: float) -> Event:
+        """Begin and end are rounded, so that what followed another still does."""
+        decimals = self._job.decimals
+        begins = round(begin, decimals)
+        if "dur" not in event:
+            return event | {"ts": begins}
+        return event | {"ts": begins, "dur": round(round(begin + event["dur"], decimals) - begins, decimals)}
 
 
 def _event(
@@ -213,7 +222,7 @@ def _event(
         "name": name,
         "pid": process,
         "tid": thread,
-        "ts": round(begin, 3),
-        "dur": round(duration, 3),
+        "ts": begin,
+        "dur": duration,
         "args": arguments,
     }

@@ -11,12 +11,13 @@ from dynolog.analysis.job_summary import JobSummary
 from dynolog.analysis.rank_summary import RankSummary
 from dynolog.analysis.svg_charts import Part, grouped_bars, stacked_bars
 from dynolog.analysis.time_split import TimeSplit
-from dynolog.analysis.wording import ms, pct, rank_list, rate
+from dynolog.analysis.wording import ms, pct, rank_list, rate, short
 
 _MOST_RANKS = 64
 _MOST_STEPS = 200
 _MOST_RANKS_IN_STEPS = 8
 _TOP = 25
+_LONG = 90
 
 # Class, what it is, and the part of a device's time.
 _PARTS: tuple[tuple[str, str, Callable[[TimeSplit], int]], ...] = (
@@ -104,7 +105,7 @@ def _splits(ranks: Sequence[RankSummary]) -> Iterator[str]:
             bars.append((f"rank {rank.rank}", parts))
     if bars:
         legend = [(css, what) for css, what, _ in _PARTS]
-        yield _chart("split", "Time of the GPU", legend, stacked_bars(bars))
+        yield _chart("split", "Time of the GPU", legend, stacked_bars(bars, ms))
 
 
 def _overlap(ranks: Sequence[RankSummary]) -> Iterator[str]:
@@ -119,7 +120,7 @@ def _overlap(ranks: Sequence[RankSummary]) -> Iterator[str]:
             bars.append((f"rank {rank.rank}", parts))
     if bars:
         legend = [("compute", "hidden behind computing"), ("communication", "exposed")]
-        yield _chart("overlap", "Communication", legend, stacked_bars(bars))
+        yield _chart("overlap", "Communication", legend, stacked_bars(bars, ms))
 
 
 def _steps(ranks: Sequence[RankSummary]) -> Iterator[str]:
@@ -163,7 +164,7 @@ def _job(job: JobSummary) -> Iterator[str]:
     ]
     if any(part.value for _, parts in bars for part in parts):
         legend = [("cpu", "all others wait for it"), ("ranks", "it waits for others")]
-        yield _chart("waits", "Who waits for whom in collectives", legend, stacked_bars(bars))
+        yield _chart("waits", "Who waits for whom in collectives", legend, stacked_bars(bars, ms))
     if job.bandwidth:
         yield table(
             "Collectives by size",
@@ -231,8 +232,15 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> s
     if not rows:
         return ""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     return f"<section><h2>{escape(title)}</h2><div class=scroll><table><tr>{head}</tr>{body}</table></div></section>"
+
+
+def _cell(text: str) -> str:
+    """A long name without its middle; all of it when a pointer rests on it."""
+    if len(text) <= _LONG:
+        return f"<td>{escape(text)}</td>"
+    return f'<td title="{escape(text)}">{escape(short(text, _LONG))}</td>'
 
 
 def _notes(analysis: Analysis) -> str:

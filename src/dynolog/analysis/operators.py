@@ -43,11 +43,11 @@ def host_tree(trace: TraceColumns) -> CallTree:
 
 def device_ns(tree: CallTree, work: list[GpuWork], launches: list[Integers]) -> Integers:
     """For each place of the tree the time of the work that this call launched."""
-    place_of_row = {row: place for place, row in enumerate(tree.rows.tolist())}
     own = np.zeros(len(tree.rows), np.int64)
+    by_row = np.argsort(tree.rows)
     for one, calls in zip(work, launches, strict=True):
         matched = calls >= 0
-        places = np.fromiter((place_of_row[row] for row in calls[matched].tolist()), np.int64)
+        places = by_row[np.searchsorted(tree.rows, calls[matched], sorter=by_row)]
         np.add.at(own, places, (one.end_ns - one.begin_ns)[matched])
     return own
 

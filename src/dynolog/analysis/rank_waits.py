@@ -54,9 +54,9 @@ class WaitSpans(msgspec.Struct, frozen=True):
 def wait_spans(matched: Sequence[Matched], unit_of: Sequence[int], exposed: Sequence[Intervals | None]) -> WaitSpans:
     """`unit_of` gives the unit of each result. A unit arrives when its last rank does; collectives within one unit do not count.
 
-    With its last rank earlier by some time, a collective would end earlier by that: so a wait is laid at the end of the collective, and
-    counts as far as the rank that waited computed nothing then. `exposed` is when a rank communicated and computed nothing, in the job's clock; None for collectives of the host, which are all
-    taken as exposed. Collectives may overlap in time, so times are unions and nothing counts twice.
+    With its last rank earlier by some time, a collective would end earlier by that: so a wait is laid at the end of the collective,
+    and counts as far as the rank that waited computed nothing then. `exposed` is when a rank communicated and computed nothing, in
+    the job's clock; None for collectives of the host, which are all taken as exposed. Times are unions: nothing counts twice.
     """
     units = max(unit_of, default=-1) + 1
     waited: list[list[tuple[Integers, Integers]]] = [[] for _ in unit_of]

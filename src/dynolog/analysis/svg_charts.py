@@ -1,11 +1,11 @@
 """Charts as SVG inside a page: bars of parts, and bars in groups. Colours come from the page's classes, so that they follow its theme."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 import msgspec
 
-_LABEL, _BAR, _GAP, _WIDTH, _RIGHT = 78, 20, 8, 900, 60
+_LABEL, _BAR, _GAP, _WIDTH, _RIGHT = 78, 20, 8, 900, 70
 _AXIS = 22
 _PLOT_HEIGHT = 180
 
@@ -18,9 +18,9 @@ class Part(msgspec.Struct, frozen=True):
     title: str
 
 
-def stacked_bars(bars: Sequence[tuple[str, Sequence[Part]]], whole: float | None = None) -> str:
-    """A horizontal bar for each label; `whole` is what fills the width (the longest bar)."""
-    longest = whole or max((sum(part.value for part in parts) for _, parts in bars), default=0)
+def stacked_bars(bars: Sequence[tuple[str, Sequence[Part]]], total: Callable[[float], str]) -> str:
+    """A horizontal bar for each label, the longest fills the width; `total` spells what its parts are together."""
+    longest = max((sum(part.value for part in parts) for _, parts in bars), default=0)
     scale = (_WIDTH - _LABEL - _RIGHT) / longest if longest > 0 else 0.0
     height = len(bars) * (_BAR + _GAP) + _GAP
     shapes = []
@@ -32,6 +32,7 @@ def stacked_bars(bars: Sequence[tuple[str, Sequence[Part]]], whole: float | None
             if width > 0:
                 shapes.append(_rect(x, y, width, _BAR, part))
                 x += width
+        shapes.append(_text(x + 6, y + _BAR - 6, total(sum(part.value for part in parts)), "start"))
     return _svg(height, shapes)
 
 
