@@ -43,6 +43,11 @@ class Handshake:
         self._task = self._loop.create_task(self._run(sock))
 
     @property
+    def task(self) -> asyncio.Task[None]:
+        """What carries it on."""
+        return self._task
+
+    @property
     def waits_s(self) -> float:
         """For how long it has been the client's turn; 0 while it is ours."""
         return self._loop.time() - self._asked_s if self._asked_s else 0.0
@@ -201,9 +206,12 @@ class Handshakes:
         """Whether one more may begin: else clients wait in the kernel's queue for a moment."""
         return len(self._all) < self.MOST or self.make_room(self.SLOW_S)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End all of them."""
+        tasks = [handshake.task for handshake in self._all]
         for handshake in list(self._all):
             handshake.close()
         self._all.stop()
-        self.tls.close()
+        await self.tls.close()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)

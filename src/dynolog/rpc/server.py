@@ -79,6 +79,9 @@ class RpcServer:
             self._handshakes = self._with_tls(files)
         self._listeners = tcp_listeners(self._settings.names("rpc_bind_address"), self._settings.integer("port"))
         self.port = self._listeners[0].getsockname()[1]
+        if self._handshakes is not None:
+            asks = "clients must show a certificate" if files and files.authority else "clients need no certificate"
+            log.info("rpc: TLS is on for every TCP address; %s", asks)
         self._open_unix()
         self._warn_of_other_machines()
         self._reserve = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
@@ -175,7 +178,7 @@ class RpcServer:
         if self._unix is not None:
             self._unix.close()
         if self._handshakes is not None:
-            self._handshakes.close()
+            await self._handshakes.close()
         await self.connections.close()
         if self._reserve >= 0:
             os.close(self._reserve)

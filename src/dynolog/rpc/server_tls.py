@@ -123,10 +123,11 @@ class ServerTls:
             self._looking = None
             self._stalled = False
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop looking."""
         if self._looking is not None:
             self._looking.cancel()
+            await asyncio.wait({self._looking}, timeout=1.0)
 
 
 def _facts_of(files: TlsFiles) -> _Facts:

@@ -417,3 +417,14 @@ def _files_open(directory: Path) -> list[str]:
         with contextlib.suppress(OSError):
             found.append(os.readlink(f"/proc/self/fd/{entry}"))
     return [path for path in found if path.startswith(str(directory))]
+
+
+def test_a_stop_ends_handshakes_that_are_under_way(
+    fakes: FakeServices, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    with contextlib.ExitStack() as stack:
+        with running_server(fakes, **authority.flags()) as daemon:
+            silent = [stack.enter_context(connect(daemon)) for _ in range(5)]
+            eventually(lambda: len(handshakes(daemon)) == 5)
+        assert all(read_all(sock) == b"" for sock in silent)
+    assert "destroyed" not in caplog.text
