@@ -91,6 +91,11 @@ class RequestLog:
         """How many captures are not final."""
         return len(self._active)
 
+    def written_files(self) -> set[tuple[int, str]]:
+        """The host pid and path of each trace that was written and is remembered."""
+        found = self._captures.values()
+        return {(one.subject.host_pid, one.path) for one in found if one.state is CaptureState.WRITTEN}
+
     def open(self, request_id: str, group_id: str = "") -> LoggedRequest:
         """A new request, without captures yet."""
         request = LoggedRequest(request_id, group_id)

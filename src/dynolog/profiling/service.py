@@ -239,7 +239,8 @@ class TraceService:
         chosen = targets.trainers
         now_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
         estimates = [estimate(trainer, config, now_ns, wall_ns) for trainer in chosen]
-        warnings = (*config.warnings, *_warnings(targets, config, self._daemon_uid))
+        again = self._written_again(targets)
+        warnings = (*config.warnings, *_warnings(targets, config, self._daemon_uid), *again)
         said = [*warnings, *notes(config, chosen, estimates)]
         if found.forbidden:
             said.append(f"{found.forbidden} matching trainers of other users were left alone")
@@ -274,6 +275,15 @@ class TraceService:
             warnings=warnings,
             expected_s=max((entry.total_s for entry in estimates), default=0.0),
         )
+
+    def _written_again(self, targets: _Targets) -> list[str]:
+        """libkineto replaces a file of that name without a word."""
+        written = self.desk.log.written_files()
+        paths = [path for one in targets.trainers if (one.host_pid, path := targets.paths[one.serial]) in written]
+        if not paths:
+            return []
+        which = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+        return [f"{which}: the earlier trace of that name is replaced: choose another --log-file to keep it"]
 
     # --- following ---------------------------------------------------------------------------------------------------
 

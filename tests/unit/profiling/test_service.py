@@ -302,6 +302,17 @@ def written(service: FakeService) -> str:
     return capture_id
 
 
+def test_a_trace_that_replaces_an_earlier_one_is_warned_of(service: FakeService) -> None:
+    """The name has the pid of the process, so that only a second trace of it has the same."""
+    written(service)
+    assert service.ask(USER, dry_run=True).warnings == (
+        "/tmp/t_10.json: the earlier trace of that name is replaced: choose another --log-file to keep it",
+    )
+    service.trainer(facts(11), uid=1000)
+    (warning,) = service.ask(USER).warnings
+    assert "/tmp/t_11.json" not in warning
+
+
 def test_a_written_trace_is_opened_for_its_owner(service: FakeService) -> None:
     capture_id = written(service)
     found = service.loop.run_until_complete(service.service.open_written(capture_id, USER))
