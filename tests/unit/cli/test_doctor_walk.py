@@ -76,7 +76,7 @@ def test_a_registered_process_can_be_traced(tree: ProcTree) -> None:
         (seen(PID, is_readable=False), "not even root may look into it here"),
         (
             seen(PID, net_namespace=HOME + 5),
-            f"it has a network namespace of its own (net:[{HOME + 5}], a container's?)",
+            "it has a network namespace of its own (a container's?), where the daemon's socket is not",
         ),
         (
             seen(PID, environment={"KINETO_USE_DAEMON": "1", "KINETO_DAEMON_INIT_DELAY_S": "3"}),
@@ -365,13 +365,22 @@ def test_without_pytorch_a_jobs_python_processes_are_shown(tree: ProcTree) -> No
 
 def test_the_report_groups_pytorch_processes_and_counts_the_hidden(tree: ProcTree) -> None:
     processes = survey(
-        seen(1, environment={}), seen(2, environment={}), seen(3), seen(4, torch=None, is_readable=False), hanging=(66,)
+        seen(1, environment={}),
+        seen(2, environment={}),
+        seen(3, environment={"KINETO_USE_DAEMON": "1", "KINETO_DAEMON_INIT_DELAY_S": "3"}),
+        seen(5, net_namespace=HOME + 5),
+        seen(6, net_namespace=HOME + 6),
+        seen(4, torch=None, is_readable=False),
+        hanging=(66,),
     )
     known = evidence(tree.host, survey=processes, trainers=[trainer(3)])
     said = {text.partition(" -> ")[0]: level for level, text in found(check_trainers, known)}
     assert said == {
         "2 processes with PyTorch (pids 1, 2): KINETO_USE_DAEMON is not in the environment that it was started with, so it never asks "
         "for work": "wrong",
+        "1 process with PyTorch (pid 3): KINETO_DAEMON_INIT_DELAY_S=3 makes it register so many seconds late": "note",
+        "2 processes with PyTorch (pids 5, 6): it has a network namespace of its own (a container's?), where the daemon's socket is "
+        "not": "wrong",
         "1 process with PyTorch can be traced (pid 3)": "ok",
         "1 process of other users that is Python could not be looked into": "note",
         "1 process (pid 66) did not answer a look into /proc within a second": "wrong",

@@ -51,7 +51,8 @@ def _other_address(addresses: tuple[str, ...]) -> str:
 def _elsewhere(subject: Subject, evidence: Evidence, namespace: int, addresses: tuple[str, ...]) -> Finding:
     if f"{ABSTRACT} in net:[{namespace}]" in addresses:
         return ok(TOPIC, f"the daemon has joined its network namespace net:[{namespace}]")
-    lead = f"it has a network namespace of its own (net:[{namespace}], a container's?)"
+    # Without its number, so that the processes of a hundred containers make one finding.
+    lead = "it has a network namespace of its own (a container's?)"
     if ABSTRACT in subject.sockets.names:
         return wrong(TOPIC, f"{lead}, where another process holds {ABSTRACT}", "ask that daemon, or stop it")
     joins = any(" in net:[" in address for address in addresses)

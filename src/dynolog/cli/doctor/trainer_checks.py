@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from dynolog.cli.doctor.evidence import Evidence
-from dynolog.cli.doctor.finding import Finding, note, ok, wrong
+from dynolog.cli.doctor.finding import Finding, Level, note, ok, wrong
 from dynolog.cli.doctor.subject import subject_of
 from dynolog.cli.doctor.walk import Walk, walk
 from dynolog.cli.quantities import processes
@@ -40,13 +40,13 @@ def grouped(walks: Iterable[Walk]) -> Iterator[Finding]:
     alike: dict[tuple[str, str, str], tuple[Finding, list[int]]] = {}
     traceable: list[int] = []
     for one in walks:
-        told = [step for step in one.steps if step.remedy and step.topic != _SAID_ELSEWHERE]
+        told = [step for step in one.steps if step.level is not Level.OK and step.topic != _SAID_ELSEWHERE]
         for step in told:
             alike.setdefault((step.level, step.topic, step.text), (step, []))[1].append(one.subject.pid)
         if not one.obstacles:
             traceable.append(one.subject.pid)
     for step, pids in alike.values():
-        say = wrong if step.level == "wrong" else note
+        say = wrong if step.level is Level.WRONG else note
         yield say("trainers", f"{processes(len(pids))} with PyTorch ({pids_of(pids)}): {step.text}", step.remedy)
     if traceable:
         yield ok("trainers", f"{processes(len(traceable))} with PyTorch can be traced ({pids_of(traceable)})")
