@@ -128,7 +128,7 @@ _HEALTH = (
         "gpu_suspect",
         Kind.GAUGE,
         "1",
-        "1 when profiling counters read 0 while the device was busy; they are left out then",
+        "1 when profiling counters have read 0 for 2 s and longer while the device was busy; such zeros are left out",
     ),
     _gpu("xid_errors", Kind.DELTA, "{error}", "Xid errors of the driver, by code", Scope.XID),
     _gpu("xid_last_seen_timestamp", Kind.GAUGE, "s", "when this Xid was last seen (Unix time)", Scope.XID),
