@@ -321,7 +321,11 @@ def check_files(manifest: dict[str, Any]) -> None:
         assert hashlib.sha256(data).hexdigest() == process["fetched_sha256"]
         trace = json.loads(data)
         assert trace["distributedInfo"] == {"rank": process["rank"], "world_size": 2 * COUNT}
-        assert len(trace["traceEvents"]) == process["events"]
+        of_the_host = [event for event in trace["traceEvents"] if event.get("pid") == -1]
+        assert len(trace["traceEvents"]) - len(of_the_host) == process["events"]
+        names = {event["name"] for event in of_the_host if event["ph"] == "C"}
+        assert len(names) == process["host_tracks"], process["host_note"]
+        assert "host cpu_user_pct" in names
         assert process["distributed_info_added"]
         assert f"_rank{process['rank']}_{process['pid']}.json" in process["path"]
 

@@ -42,6 +42,7 @@ def test_a_duration_trace_of_one_process_is_followed_to_the_checked_file(tmp_pat
             "--wait",
             "--fetch",
             str(tmp_path / "got"),
+            "--no-with-host",
         )
         assert done.returncode == 0, done.stdout + done.stderr
         path = f"{out}/t_{trainer['pid']}.json"

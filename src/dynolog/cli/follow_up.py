@@ -118,6 +118,8 @@ def _report_fetched(fetched: Sequence[Fetched], *, as_json: bool) -> int:
             if file.host_tracks:
                 what += f", with {count(file.host_tracks, 'counter track')} of the host"
             print(printable(f"{file.path}: {what}"))
-        if file.host_note:
-            print(printable(f"note: {file.path} has no counters of the host: {file.host_note}"), file=sys.stderr)
+    for note in dict.fromkeys(file.host_note for file in fetched if file.host_note):
+        without = [file.path for file in fetched if file.host_note == note]
+        more = f" and {len(without) - 1} more" if len(without) > 1 else ""
+        print(printable(f"note: {without[0]}{more} without counters of the host: {note}"), file=sys.stderr)
     return FAILED if any(file.error for file in fetched) else DONE
