@@ -170,7 +170,7 @@ def test_findings_come_with_their_remedy_and_are_safe_to_show() -> None:
         "WRONG ipc: it is off",
         "      -> switch it on",
         "note  gpu: none\\x1b[31m",
-        "1 thing is wrong. 1 more are in order: --verbose lists them.",
+        "1 thing is wrong. 1 more is in order: --verbose lists them.",
     ]
     assert findings_text(FINDINGS, verbose=True).splitlines()[-2:] == ["ok    disk: room", "1 thing is wrong."]
     assert findings_text(FINDINGS[1:], verbose=True).endswith("Nothing is wrong.")

@@ -21,7 +21,7 @@ def findings_text(findings: Sequence[Finding], *, verbose: bool) -> str:
     count = sum(one.level is Level.WRONG for one in findings)
     in_order = sum(one.level is Level.OK for one in findings)
     conclusion = f"{count} {'thing is' if count == 1 else 'things are'} wrong" if count else "Nothing is wrong"
-    rest = "" if verbose else f" {in_order} more are in order: --verbose lists them."
+    rest = "" if verbose else f" {in_order} more {'is' if in_order == 1 else 'are'} in order: --verbose lists them."
     return "\n".join([*lines, f"{conclusion}.{rest}"])
 
 

@@ -30,7 +30,7 @@ def check_trainers(evidence: Evidence) -> Iterator[Finding]:
     if hanging := evidence.survey.hanging:
         yield wrong(
             "processes",
-            f"{processes(len(hanging))} ({pids_of(hanging)}) did not answer a look into /proc within a second",
+            f"{processes(len(hanging))} ({pids_of(hanging)}) did not answer a look into /proc in time",
             "they hang in the kernel: `ps -o pid,stat,wchan` and `dmesg` say where",
         )
 
