@@ -37,6 +37,7 @@ class EthtoolCollector:
         self._declare = context.declare
         self._more = context.settings.names(COUNTERS.name)
         self._ethtool = EthtoolReader(self._name_of, device)
+        self._chosen: set[str] = set()
 
     def read(self) -> Statistics:
         """By name of the network device; {} while none is asked for."""
@@ -46,6 +47,9 @@ class EthtoolCollector:
         chosen = {name for name in interfaces() if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)}
         self._notices.say("none", "" if chosen else f"no network device matches --{INTERFACES.name}")
         self._ethtool.keep_only(chosen)
+        for name in self._chosen - chosen:  # it has gone, and what was said of it is over
+            self._notices.say(f"net {name}", "")
+        self._chosen = chosen
         found: Statistics = {}
         for name in sorted(chosen):
             try:

@@ -41,15 +41,27 @@ class RdmaCollector:
         self._notices = context.notices
         self._reader = RdmaReader(context.host, lambda: self._settings.names(DEVICES.name))
         self._ethtool = EthtoolReader(known_name, device)
+        self._ports: frozenset[str] = frozenset()
+        self._nets: frozenset[str] = frozenset()
 
     def read(self) -> RdmaSnapshot:
         """One reading."""
         ports = self._reader.read()
         nets = {net for port in ports.values() for net in port.net_devices}
         self._ethtool.keep_only(nets)
+        self._take_back(frozenset(ports), frozenset(nets))
         for name, port in ports.items():
             self._say_refused(name, port.refused)
         return RdmaSnapshot(ports, self._statistics(nets))
+
+    def _take_back(self, ports: frozenset[str], nets: frozenset[str]) -> None:
+        """What was said of a port or network device that has gone since."""
+        for key in (
+            *(f"{kind} {port}" for port in self._ports - ports for kind in ("saturated", "refused")),
+            *(f"net {net}" for net in self._nets - nets),
+        ):
+            self._notices.say(key, "")
+        self._ports, self._nets = ports, nets
 
     def _statistics(self, nets: Iterable[str]) -> Statistics:
         found: Statistics = {}

@@ -63,6 +63,15 @@ def test_a_device_without_statistics_or_that_refuses_costs_only_itself(host_tree
     assert host_tree.notices.said["net ens1f0np0"] == "no driver statistics of ens1f0np0: No such device"
 
 
+def test_what_was_said_of_a_device_that_has_gone_is_taken_back(host_tree: HostTree, interfaces: list[str]) -> None:
+    collector = EthtoolCollector(host_tree.context(ethtool_interfaces="e*"), FakeEthtool({"eth0": {}, "eth1": {}}))
+    collector.read()
+    assert host_tree.notices.said["net ens1f0np0"]
+    interfaces.remove("ens1f0np0")
+    collector.read()
+    assert host_tree.notices.said["net ens1f0np0"] == ""
+
+
 def test_a_pattern_that_matches_nothing_is_said(host_tree: HostTree) -> None:
     assert grown(host_tree, FakeEthtool({}), {}, ethtool_interfaces="ib*") == {}
     assert host_tree.notices.said["none"] == "no network device matches --ethtool_interfaces"

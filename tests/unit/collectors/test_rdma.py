@@ -255,6 +255,20 @@ def test_a_device_that_goes_costs_only_itself_and_one_that_comes_is_seen(host_tr
     assert collector.compute(second, collector.read(), 1.0)["mlx5_2.port_xmit_data"] == 1001
 
 
+def test_what_was_said_of_a_port_that_has_gone_is_taken_back(host_tree: HostTree) -> None:
+    text = {f"{FOLDER}/mlx4_0/ports/1/counters/port_xmit_data": "N/A (no PMA)\n"}
+    put_files(
+        host_tree, {**mlx5("mlx5_0"), **port("mlx4_0", counters={"port_xmit_data": (1, 0)}, link=NO_LINK), **text}
+    )
+    collector = without_net_devices(host_tree.context())
+    for _ in range(4):
+        collector.read()
+    assert "mlx4_0" in host_tree.notices.said["refused mlx4_0"]
+    (host_tree.root / FOLDER / "mlx4_0").rename(host_tree.root / "gone")
+    collector.read()
+    assert host_tree.notices.said["refused mlx4_0"] == ""
+
+
 def test_without_devices_it_is_unavailable(host_tree: HostTree) -> None:
     with pytest.raises(SourceUnavailable, match="no RDMA device is there"):
         without_net_devices(host_tree.context()).read()
