@@ -12,7 +12,7 @@ import msgspec
 import dynolog
 from dynolog.model.clock import Clock
 from dynolog.model.errors import DynologError, RequestError
-from dynolog.model.trace_request import Caller, TraceOutcome, TraceRequest
+from dynolog.model.trace_request import Caller
 from dynolog.profiling.job import identity_of, parse_job
 from dynolog.rpc.audit import AuditLog
 from dynolog.rpc.auth import Gate
@@ -42,13 +42,13 @@ from dynolog.rpc.messages import (
     SetKinetOnDemandRequest,
     StatusReply,
     TraceProgressReply,
-    TraceReply,
     VersionReply,
     WaitTrace,
 )
 from dynolog.rpc.origin import Origin
 from dynolog.rpc.roles import needed
 from dynolog.rpc.services import Services, WrittenTrace
+from dynolog.rpc.trace_messages import trace_reply, trace_request
 from dynolog.rpc.turns import Turns
 
 log = logging.getLogger(__name__)
@@ -56,18 +56,12 @@ log = logging.getLogger(__name__)
 MAX_WAIT_S = 60.0
 # A week: whoever forgets to resume shall not lose the counters for good.
 MAX_PAUSE_S = 604_800
-MAX_PIDS = 65536
-# Names, ranks and GPUs to trace: more are no person's choice.
-MAX_CHOICES = 4096
 # Commas in a request: each value it holds becomes an object. Enough for MAX_PIDS and the longest config.
 MAX_VALUES = 100_000
 # Bodies from here on take more than a tenth of a millisecond to decode.
 LARGE_BODY_BYTES = 1 << 14
-# Finer than 20 ms the kernel's own counters are not; slower than 10 s no trace needs samples of its own.
-HOST_INTERVAL_MS = (20, 10_000)
 # Each begins by starting a process that looks at the directories of trainers.
 MAX_TRACE_REQUESTS = 32
-_JOB_ID_RANGE = range(-(1 << 63), 1 << 64)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Request).decode
@@ -357,56 +351,3 @@ class Methods:
 def _close_unwanted(opening: asyncio.Future[WrittenTrace]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         os.close(opening.result().fd)
-
-
-def trace_request(request: SetKinetOnDemandRequest) -> TraceRequest:
-    """The request of the wire in the product's words. Raises RequestError for values that cannot be meant."""
-    if request.job_id not in _JOB_ID_RANGE:
-        raise RequestError("bad_request", f"job_id {str(request.job_id)[:40]} does not fit into 64 bits")
-    if len(request.pids) > MAX_PIDS:
-        raise RequestError("bad_request", f"{len(request.pids)} pids are too many: at most {MAX_PIDS}, or none for all")
-    for what, values in (("names", request.names), ("ranks", request.ranks), ("gpus", request.gpus)):
-        if len(values) > MAX_CHOICES:
-            raise RequestError("bad_request", f"{len(values)} {what} are too many: at most {MAX_CHOICES}")
-    if len(request.log_files) > MAX_PIDS:
-        raise RequestError("bad_request", f"{len(request.log_files)} log_files are too many: at most {MAX_PIDS}")
-    if request.process_limit < 0:
-        raise RequestError("bad_request", f"process_limit is {request.process_limit}: it must be 0 (all) or more")
-    if request.host_interval_ms and not HOST_INTERVAL_MS[0] <= request.host_interval_ms <= HOST_INTERVAL_MS[1]:
-        raise RequestError(
-            "bad_request",
-            f"host_interval_ms is {request.host_interval_ms}: it must be {HOST_INTERVAL_MS[0]} to {HOST_INTERVAL_MS[1]}, or 0",
-        )
-    return TraceRequest(
-        config=request.config,
-        pids=tuple(request.pids),
-        job_id=request.job_id,
-        job=request.job,
-        process_limit=request.process_limit,
-        names=tuple(request.names),
-        ranks=tuple(request.ranks),
-        include_launchers=request.include_launchers,
-        dry_run=request.dry_run,
-        log_files=request.log_files,
-        gpus=tuple(request.gpus),
-        host_interval_ms=request.host_interval_ms,
-    )
-
-
-def trace_reply(outcome: TraceOutcome) -> TraceReply:
-    """The outcome with the public Dynolog's five keys; there are no event profilers."""
-    return TraceReply(
-        processesMatched=list(outcome.matched),
-        eventProfilersTriggered=[],
-        activityProfilersTriggered=list(outcome.triggered),
-        eventProfilersBusy=0,
-        activityProfilersBusy=outcome.busy,
-        request_id=outcome.request_id,
-        captures=outcome.captures,
-        not_traced=outcome.not_traced,
-        no_match_code=outcome.no_match_code,
-        no_match_reason=outcome.no_match_reason,
-        notes=outcome.notes,
-        warnings=outcome.warnings,
-        expected_s=outcome.expected_s,
-    )

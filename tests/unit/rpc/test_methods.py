@@ -23,14 +23,13 @@ from dynolog.rpc.messages import ProcessesReply
 from dynolog.rpc.methods import (
     FUNCTIONS,
     LARGE_BODY_BYTES,
-    MAX_CHOICES,
-    MAX_PIDS,
     MAX_TRACE_REQUESTS,
     MAX_VALUES,
     Fetch,
     Methods,
 )
 from dynolog.rpc.origin import Origin
+from dynolog.rpc.trace_messages import MAX_CHOICES, MAX_PIDS
 from fakes.services import FakeServices, capture, trainer
 
 UNIX = Origin(transport=Transport.UNIX, who="pid 9 of uid 1000", uid=1000)
