@@ -86,7 +86,15 @@ def _fuzz(running: Running, seed: int) -> None:
         "-print_final_stats=1",
         "-verbosity=1",
     ]
-    atheris.Setup(arguments, checker, internal_libfuzzer=True)
+
+    def check(data: bytes) -> None:
+        try:
+            checker(data)
+        except BaseException:
+            Path(directory, "input-1").write_bytes(data)
+            raise
+
+    atheris.Setup(arguments, check, internal_libfuzzer=True)
     atheris.Fuzz()
 
 

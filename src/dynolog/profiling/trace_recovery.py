@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import deque
 from typing import Generic, TypeVar
 
 import msgspec
@@ -116,7 +117,8 @@ class Recovery(Generic[E]):
 
     def _damaged_last(self, text: bytes, start: int, found: Recovered[E]) -> bool:
         """Whether the last event is only damaged: what follows it is the right end of a trace."""
-        for match in _END.finditer(text, start):
+        # Only the last places: each is tried with all the text behind it, so that thousands of them would take minutes.
+        for match in deque(_END.finditer(text, start), maxlen=_ENDS):
             tail = text[match.end(1) :]
             if parse_tail(tail) is not None or not tail.strip():
                 found.damaged_at.append(start)

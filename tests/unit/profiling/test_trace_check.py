@@ -277,3 +277,12 @@ def test_when_it_began_is_its_first_event_after_the_base(head: str, begin_wall_n
 def test_without_a_base_times_are_since_the_epoch() -> None:
     data = b'{"traceEvents": [{"ph":"X","name":"a","ts":1700000000000000.0,"dur":1}]}'
     assert check(io.BytesIO(data).read).begin_wall_ns == 1_700_000_000_000_000_000
+
+
+def test_thousands_of_places_that_look_like_the_end_are_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is tried with all the text behind it: 250 kB of them took half a minute."""
+    tried = []
+    monkeypatch.setattr("dynolog.profiling.trace_recovery.parse_tail", tried.append)
+    with pytest.raises(TraceUnreadable, match="cut short"):
+        check(io.BytesIO(b'[X", "}, {"ph"r0"}], "tr' * 3000).read)
+    assert 0 < len(tried) <= 64
