@@ -154,6 +154,7 @@ def main() -> None:
             idle_mb = pss_mb(running.pid)
             answer["tls"] = {"p50_ms": p50_ms(port, context), "pss_idle_mb": idle_mb, "pss_mb": pss_mb(running.pid)}
             answer["trainer"] = under_crowds(directory / "tls", port, context, arguments)
+            time.sleep(3)  # the memory is given back when it is calm
             answer["tls"]["pss_after_crowds_mb"] = pss_mb(running.pid)
     print(json.dumps(answer))
 

@@ -20,6 +20,7 @@ from dynolog.rpc.server_tls import ServerTls
 from dynolog.rpc.tls_errors import why_handshake_failed
 from dynolog.rpc.tls_socket import Step, TlsSocket
 from dynolog.rpc.turns import Turns
+from dynolog.sources.heap import give_memory_back
 
 log = logging.getLogger(__name__)
 
@@ -164,6 +165,9 @@ class Handshakes:
     """All handshakes under way, and the limits on them."""
 
     MOST = 256
+    # Of so many at once and more, the memory is worth giving back: 45 kB each, which the C library would keep.
+    CROWD = 32
+    CALM_S = 1.0
     # A client that has said nothing for so long may go for a new one.
     SLOW_S = 3.0
 
@@ -178,6 +182,8 @@ class Handshakes:
         self.failed = 0
         self.plain = 0
         self.expired = 0
+        self._calm: asyncio.TimerHandle | None = None
+        self._giving_back: asyncio.Task[bool] | None = None
         self._all: DeadlineQueue[Handshake] = DeadlineQueue(self.loop, timeout_s, Handshake.expire)
 
     def __len__(self) -> int:
@@ -186,6 +192,14 @@ class Handshakes:
     def start(self, sock: socket.socket) -> None:
         """Begin one."""
         self._all.add(Handshake(self, sock))
+        if len(self._all) == self.CROWD and self._calm is None:
+            self._calm = self.loop.call_later(self.CALM_S, self._when_calm)
+
+    def _when_calm(self) -> None:
+        """Give the memory of a crowd back once it has gone."""
+        self._calm = self.loop.call_later(self.CALM_S, self._when_calm) if len(self._all) else None
+        if self._calm is None:
+            self._giving_back = self.loop.create_task(self.connections.threads.run(give_memory_back))
 
     def again(self, handshake: Handshake) -> None:
         """Its time begins anew."""
@@ -212,6 +226,8 @@ class Handshakes:
         for handshake in list(self._all):
             handshake.close()
         self._all.stop()
+        if self._calm is not None:
+            self._calm.cancel()
         await self.tls.close()
         if tasks:
             await asyncio.wait(tasks, timeout=1.0)

@@ -1,6 +1,7 @@
 """TLS of a live server on this machine, with clients that behave in every way."""
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import Settings
 from dynolog.model.trace_request import Transport
+from dynolog.rpc import handshake
 from dynolog.rpc.check import check_rpc
 from dynolog.rpc.client import Target, call
 from dynolog.rpc.client_tls import ClientTls
@@ -342,6 +344,30 @@ def test_between_two_steps_of_handshakes_the_loop_serves_others(
         eventually(lambda: handshakes(daemon).done == 20)
     assert max(after - before for before, after in itertools.pairwise(rounds)) <= 1
     assert rounds[-1] >= 40
+
+
+def are_under_way(daemon: RpcThread, count: int) -> bool:
+    return len(handshakes(daemon)) == count
+
+
+def test_the_memory_of_a_crowd_is_given_back_when_it_has_gone(
+    fakes: FakeServices, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for a crowd, and never for a few clients."""
+    given: list[int] = []
+    monkeypatch.setattr(handshake, "give_memory_back", lambda: given.append(1))
+    monkeypatch.setattr(Handshakes, "CROWD", 8)
+    monkeypatch.setattr(Handshakes, "CALM_S", 0.02)
+    with running_server(fakes, **authority.flags()) as daemon:
+        for count, times in ((5, 0), (12, 1)):
+            with contextlib.ExitStack() as stack:
+                for _ in range(count):
+                    stack.enter_context(connect(daemon))
+                eventually(functools.partial(are_under_way, daemon, count))
+                assert given == []
+            eventually(lambda: len(handshakes(daemon)) == 0)
+            if times:
+                eventually(lambda: given == [1])
 
 
 def client_hello(authority: Authority, ops: ClientTls) -> bytes:
