@@ -3,10 +3,10 @@
 import statistics
 from collections.abc import Sequence
 
+from dynolog.analysis.concerned import gain
 from dynolog.analysis.finding import Finding
 from dynolog.analysis.job_summary import JobSummary
 from dynolog.analysis.kernel_differences import DifferingKernel
-from dynolog.analysis.rank_findings import gain
 from dynolog.analysis.rank_summary import RankSummary
 from dynolog.analysis.rank_waits import RankWait
 from dynolog.analysis.wording import ms, pct, rank_list, short
@@ -30,7 +30,7 @@ def job_findings(job: JobSummary, ranks: Sequence[RankSummary]) -> list[Finding]
 def _slow_rank(job: JobSummary, ranks: Sequence[RankSummary]) -> list[Finding]:
     kept = sum(wait.kept_waiting_ns for wait in job.waits)
     worst = max(job.waits, key=lambda wait: wait.kept_waiting_ns, default=None)
-    host = _slow_host(job)
+    host = _slow_host(job, ranks)
     if host is not None and (worst is None or host.share * job.compared_ns > worst.kept_waiting_ns * 1.1):
         return [host] if host.share >= _SLOW_RANK_SHARE else []
     if worst is None or not job.compared_ns:
@@ -57,18 +57,19 @@ def _slow_rank(job: JobSummary, ranks: Sequence[RankSummary]) -> list[Finding]:
     ]
 
 
-def _slow_host(job: JobSummary) -> Finding | None:
+def _slow_host(job: JobSummary, ranks: Sequence[RankSummary]) -> Finding | None:
     several = [host for host in job.hosts if len(host.ranks) > 1]
     kept = sum(host.kept_waiting_ns for host in job.hosts)
     worst = max(several, key=lambda host: host.kept_waiting_ns, default=None)
     if worst is None or not job.compared_ns or worst.kept_waiting_ns < _MAINLY * kept:
         return None
     share = worst.kept_waiting_ns / job.compared_ns
+    value, per = _gain(ranks, share)
     return Finding(
         kind="slow_host",
         title=f"Host {worst.host} is slow: all other hosts wait for its ranks {pct(share)} of the time",
-        gain_ns=share * job.compared_ns,
-        per="recording",
+        gain_ns=value,
+        per=per,
         share=share,
         ranks=worst.ranks,
         evidence=[f"{rank_list(worst.ranks)} arrive last in collectives, one or the other"],

@@ -3,12 +3,18 @@
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
+from dynolog.analysis.concerned import Concerned, finding, mean_share, most_of
 from dynolog.analysis.finding import Finding
-from dynolog.analysis.host_wording import host_words
-from dynolog.analysis.idle_causes import LAUNCH_GAP_NS
-from dynolog.analysis.rank_summary import DeviceSummary, RankSummary
+from dynolog.analysis.idle_findings import (
+    data_loader,
+    data_loader_share,
+    host_collective,
+    host_wait,
+    launch_bound,
+    queued,
+    share_of,
+)
+from dynolog.analysis.rank_summary import RankSummary
 from dynolog.analysis.step_times import StepTime
 from dynolog.analysis.wording import ms, pct, rate, short
 
@@ -33,165 +39,18 @@ _COLLECTIVE_ADVICE = [
 ]
 
 
-class Concerned(msgspec.Struct, frozen=True):
-    """A rank that has something, the share of its time, and the device it is about."""
-
-    rank: RankSummary
-    share: float
-    device: DeviceSummary | None
-
-
 def rank_findings(ranks: Sequence[RankSummary], waited_ns: Mapping[int, int]) -> list[Finding]:
     """`waited_ns`: how long a rank waited in collectives for others; that is not the fault of communication, nor of this rank."""
     found: list[Finding] = []
-    for kind, (share_of, build) in _KINDS.items():
+    for kind, (measure, build) in _KINDS.items():
         concerned = [
             Concerned(rank, share, rank.main)
             for rank in ranks
-            if (share := share_of(rank, waited_ns.get(rank.rank, 0))) >= LEAST_SHARE[kind]
+            if (share := measure(rank, waited_ns.get(rank.rank, 0))) >= LEAST_SHARE[kind]
         ]
         if concerned:
             found.append(build(kind, concerned))
     return found
-
-
-def gain(rank: RankSummary, share: float) -> tuple[float, str]:
-    """A share of a rank's time as ns of a step, or of the recording where steps are unknown."""
-    if rank.steps.median_ns:
-        return share * rank.steps.median_ns, "step"
-    return share * (rank.main.split.span_ns if rank.main else rank.span_ns), "recording"
-
-
-def _finding(kind: str, concerned: list[Concerned], title: str, evidence: list[str], advice: list[str]) -> Finding:
-    gains = [gain(one.rank, one.share) for one in concerned]
-    return Finding(
-        kind=kind,
-        title=title,
-        gain_ns=statistics.mean(value for value, _ in gains),
-        per=gains[0][1],
-        share=statistics.mean(one.share for one in concerned),
-        ranks=[one.rank.rank for one in concerned],
-        evidence=evidence,
-        advice=advice,
-    )
-
-
-def _worst(concerned: list[Concerned]) -> Concerned:
-    return max(concerned, key=lambda one: one.share)
-
-
-def _mean_share(concerned: list[Concerned]) -> str:
-    return pct(statistics.mean(one.share for one in concerned))
-
-
-def _host_while(concerned: list[Concerned], cause: str) -> list[str]:
-    device = _worst(concerned).device
-    return host_words(device.host_while.get(cause, device.host_while.get("all", {}))) if device else []
-
-
-def _share_of(cause: str) -> Callable[[RankSummary, int], float]:
-    def share(rank: RankSummary, _waited_ns: int) -> float:
-        if rank.main is None or not rank.main.split.span_ns:
-            return 0.0
-        return float(getattr(rank.main.split.idle, f"{cause}_ns")) / rank.main.split.span_ns
-
-    return share
-
-
-def _data_loader_share(rank: RankSummary, waited_ns: int) -> float:
-    if rank.main is not None:
-        return _share_of("data_loader")(rank, waited_ns)
-    return rank.data_loader_ns / rank.span_ns if rank.span_ns else 0.0
-
-
-def _data_loader(kind: str, concerned: list[Concerned]) -> Finding:
-    worst = _worst(concerned)
-    words = _host_while(concerned, "data_loader")
-    what = "GPU idle" if worst.device else "The loop waits"
-    title = f"{what} {_mean_share(concerned)}: data loader" + (f"; {', '.join(words)}" if words else "")
-    evidence = [
-        (
-            f"the loop is in the data loader's `__next__` for {ms(worst.rank.data_loader_ns)} of {ms(worst.rank.span_ns)} "
-            f"(rank {worst.rank.rank})"
-        )
-    ]
-    if not words:
-        evidence.append("host counters in the trace (`dyno gputrace --with-host`) would tell CPU from disk")
-    advice = [
-        "more workers (`num_workers`), `persistent_workers`, a larger `prefetch_factor`",
-        "cheaper samples: decode and augment before training, larger files, a faster disk or cache",
-    ]
-    return _finding(kind, concerned, title, evidence, advice)
-
-
-def _launch_bound(kind: str, concerned: list[Concerned]) -> Finding:
-    worst = _worst(concerned)
-    assert worst.device is not None
-    idle = worst.device.split.idle
-    kernels = sum(row.count for row in worst.rank.kernels)
-    mean_us = sum(row.total_us for row in worst.rank.kernels) / max(kernels, 1)
-    evidence = [
-        (
-            f"{idle.gaps:,} gaps; {kernels:,} kernels of {mean_us:.1f} µs on average: the host needs longer to launch one "
-            f"than the device to run it (rank {worst.rank.rank})"
-        )
-    ]
-    if facts := worst.device.launches:
-        evidence.append(
-            f"on average {facts.queue_mean:.1f} launches are queued; half of them begin within {facts.delay_p50_us:.0f} µs"
-        )
-    advice = [
-        "CUDA graphs, or `torch.compile(mode='reduce-overhead')`: one launch for many kernels",
-        "fewer, larger kernels: fused optimizers (`fused=True`), larger batches, fused operators",
-    ]
-    title = f"GPU idle {_mean_share(concerned)}: launch-bound, kernels are shorter than their launches"
-    return _finding(kind, concerned, title, evidence, advice)
-
-
-def _host_wait(kind: str, concerned: list[Concerned]) -> Finding:
-    worst = _worst(concerned)
-    assert worst.device is not None
-    idle = worst.device.split.idle
-    words = _host_while(concerned, "cpu")
-    synced = idle.after_sync_ns * 2 >= idle.cpu_ns
-    why = "it waits for the device, then begins anew" if synced else "it launches nothing for long"
-    title = f"GPU idle {_mean_share(concerned)}: the host, {why}" + (f"; {', '.join(words)}" if words else "")
-    evidence = [
-        (
-            f"gaps of more than {LAUNCH_GAP_NS // 1000} µs add up to {ms(idle.cpu_ns)}, the longest gap lasts {ms(idle.longest_ns)}, "
-            f"{pct(idle.after_sync_ns / max(idle.cpu_ns, 1))} of it follow a synchronisation (rank {worst.rank.rank})"
-        )
-    ]
-    evidence += [f"{sync.count} waits for the device in {short(sync.name)}" for sync in worst.rank.syncs[:2] if synced]
-    slowest = max(worst.rank.operators, key=lambda row: row.self_us, default=None)
-    if slowest is not None and not synced:
-        evidence.append(
-            f"most host time of operators: {short(slowest.name)}, {ms(slowest.self_us * 1000)} in {slowest.count} calls"
-        )
-    advice = (
-        ["avoid `.item()`, `.cpu()`, `print` of tensors and `nonzero` in the loop, or ask for them every few steps"]
-        if synced
-        else ["move work of Python out of the loop (logging, metrics, checkpoints), or to another thread"]
-    )
-    return _finding(
-        kind, concerned, title, evidence, [*advice, "record with Python stacks (`--with-stacks`) to see the lines"]
-    )
-
-
-def _host_collective(kind: str, concerned: list[Concerned]) -> Finding:
-    title = f"GPU idle {_mean_share(concerned)}: the host waits for other ranks in a collective of the CPU"
-    advice = ["fewer barriers and object collectives (`all_gather_object`) in the loop", "look at the slowest rank"]
-    return _finding(kind, concerned, title, ["gloo, MPI or barrier calls cover these gaps"], advice)
-
-
-def _queued(kind: str, concerned: list[Concerned]) -> Finding:
-    title = f"GPU idle {_mean_share(concerned)} although work was queued"
-    evidence = ["the launch that ends such a gap was made before the gap began"]
-    advice = [
-        "the stream waits for something that is not in the trace: events of other processes, host functions, or a peer's memory",
-        "or the trace is a sample, with kernels left out",
-    ]
-    return _finding(kind, concerned, title, evidence, advice)
 
 
 def _exposed_share(rank: RankSummary, waited_ns: int) -> float:
@@ -201,7 +60,7 @@ def _exposed_share(rank: RankSummary, waited_ns: int) -> float:
 
 
 def _exposed_communication(kind: str, concerned: list[Concerned]) -> Finding:
-    worst = _worst(concerned)
+    worst = most_of(concerned)
     assert worst.device is not None
     split = worst.device.split
     hidden = split.overlapped_communication_ns / max(split.communication_ns, 1)
@@ -210,8 +69,8 @@ def _exposed_communication(kind: str, concerned: list[Concerned]) -> Finding:
     ]
     names = [row for row in worst.rank.kernels if "ccl" in row.name.lower()][:2]
     evidence += [f"{short(row.name)}: {row.count} × {ms(row.mean_us * 1000)}" for row in names]
-    title = f"Exposed communication: {_mean_share(concerned)} of the time nothing computes meanwhile"
-    return _finding(kind, concerned, title, evidence, list(_COLLECTIVE_ADVICE))
+    title = f"Exposed communication: {mean_share(concerned)} of the time nothing computes meanwhile"
+    return finding(kind, concerned, title, evidence, list(_COLLECTIVE_ADVICE))
 
 
 def _memory_share(rank: RankSummary, _waited_ns: int) -> float:
@@ -221,7 +80,7 @@ def _memory_share(rank: RankSummary, _waited_ns: int) -> float:
 
 
 def _memory_copies(kind: str, concerned: list[Concerned]) -> Finding:
-    worst = _worst(concerned)
+    worst = most_of(concerned)
     assert worst.device is not None
     copies = sorted(worst.device.copies, key=lambda row: -row.exposed_us)[:2]
     evidence = []
@@ -234,8 +93,8 @@ def _memory_copies(kind: str, concerned: list[Concerned]) -> Finding:
     advice = ["copy on a stream of its own while the last step computes (prefetch), with `non_blocking=True`"]
     if "Pageable" in copies[0].kind or slow:
         advice.insert(0, "pinned host memory (`pin_memory=True`): pageable memory is copied twice, and waits")
-    title = f"Memory copies take {_mean_share(concerned)} of the time while nothing computes"
-    return _finding(kind, concerned, title, evidence, advice)
+    title = f"Memory copies take {mean_share(concerned)} of the time while nothing computes"
+    return finding(kind, concerned, title, evidence, advice)
 
 
 def _clock_share(rank: RankSummary, _waited_ns: int) -> float:
@@ -245,7 +104,7 @@ def _clock_share(rank: RankSummary, _waited_ns: int) -> float:
 
 
 def _clock_drop(kind: str, concerned: list[Concerned]) -> Finding:
-    worst = _worst(concerned)
+    worst = most_of(concerned)
     assert worst.device is not None
     drop = worst.device.clock_drop
     assert drop is not None
@@ -260,7 +119,7 @@ def _clock_drop(kind: str, concerned: list[Concerned]) -> Finding:
         "power brake, hardware slowdown: the node's power supply or its cabling; ask who runs the machine",
         "heat: cooling, neighbours; power cap: `nvidia-smi -q -d POWER`",
     ]
-    return _finding(kind, concerned, title, evidence, advice)
+    return finding(kind, concerned, title, evidence, advice)
 
 
 def _spread_share(rank: RankSummary, _waited_ns: int) -> float:
@@ -271,7 +130,7 @@ def _spread_share(rank: RankSummary, _waited_ns: int) -> float:
 
 
 def _step_spread(kind: str, concerned: list[Concerned]) -> Finding:
-    worst = _worst(concerned)
+    worst = most_of(concerned)
     steps = worst.rank.steps
     slowest = max(steps.whole, key=lambda step: step.duration_ns)
     assert steps.median_ns is not None
@@ -292,15 +151,15 @@ def _step_spread(kind: str, concerned: list[Concerned]) -> Finding:
     advice = [
         "what happens every so many steps: logging, evaluation, checkpoints, garbage collection (`gc.freeze()`), allocator"
     ]
-    return _finding(kind, concerned, title, evidence, advice)
+    return finding(kind, concerned, title, evidence, advice)
 
 
 _KINDS: dict[str, tuple[Callable[[RankSummary, int], float], Callable[[str, list[Concerned]], Finding]]] = {
-    "data_loader": (_data_loader_share, _data_loader),
-    "launch_bound": (_share_of("launch"), _launch_bound),
-    "host_wait": (_share_of("cpu"), _host_wait),
-    "host_collective": (_share_of("other_ranks"), _host_collective),
-    "queued": (_share_of("queued"), _queued),
+    "data_loader": (data_loader_share, data_loader),
+    "launch_bound": (share_of("launch"), launch_bound),
+    "host_wait": (share_of("cpu"), host_wait),
+    "host_collective": (share_of("other_ranks"), host_collective),
+    "queued": (share_of("queued"), queued),
     "exposed_communication": (_exposed_share, _exposed_communication),
     "memory_copies": (_memory_share, _memory_copies),
     "clock_drop": (_clock_share, _clock_drop),

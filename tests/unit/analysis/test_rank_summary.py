@@ -181,9 +181,7 @@ def test_steps_without_marks_come_from_optimizers_and_the_first_is_not_whole() -
     ]
     assert steps.source == "optimizer"
     assert [step.whole for step in steps.steps] == [False] + [True] * (len(ends) - 1)
-    assert [step.duration_ns for step in steps.whole] == [
-        after - before for before, after in itertools.pairwise(ends)
-    ]
+    assert [step.duration_ns for step in steps.whole] == [after - before for before, after in itertools.pairwise(ends)]
 
 
 def test_gloo_collectives_have_the_size_of_their_inputs() -> None:
