@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 from dynolog.model.gpu import GpuProcess, GpuReading
 from dynolog.model.held_gpu import HeldGpu
@@ -20,6 +21,8 @@ _PASSES_WITHOUT_KERNEL_THREADS = 10
 _KTHREADD = 2
 # What one call may take of its thread; a pass that is not done goes on at the next call.
 BUDGET_S = 0.010
+# A process may have a million files open, each some 10 µs; devices are among the first.
+MOST_LINKS = 4096
 # These keep a device open and use none: monitors, and what the vendor runs in the background. Names as the kernel cuts them.
 _BYSTANDERS = frozenset(
     name[:15]
@@ -96,7 +99,7 @@ class DeviceScan:
 
     def _look(self, pid: int) -> None:
         held: tuple[HeldGpu, ...] = ()
-        links = tuple(open_links(self._host.path(f"proc/{pid}/fd")))
+        links = tuple(islice(open_links(self._host.path(f"proc/{pid}/fd")), MOST_LINKS))
         files = device_files(links)
         if files and not self._is_bystander(pid):
             held = held_gpus(files, self._host)

@@ -1,10 +1,13 @@
 """Holders of devices by open files."""
 
+import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dynolog.attribution import device_scan
 from dynolog.attribution.device_scan import FULL_SCAN_EVERY_S, HOLDERS_EVERY_S, DeviceScan
 from dynolog.model.gpu import GpuReading
 from fakes.proc_tree import ProcTree
@@ -50,6 +53,25 @@ def test_who_has_the_file_of_a_device_open_holds_it(tree: ProcTree, clock: Clock
     assert pids(scan, gpu("1")) == [6]
     assert pids(scan, gpu("2")) == []
     assert scan.processes_of(gpu("0"))[0].used_memory_bytes is None
+
+
+def test_of_a_process_with_very_many_files_only_the_first_are_looked_at(
+    tree: ProcTree, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user may hold a million descriptors open: reading them all would hold up every collector for seconds."""
+    tree.process(5, files=())
+    looked = itertools.count()
+
+    def endless(_directory: str) -> Iterator[str]:
+        yield "/dev/nvidia0"
+        for number in looked:
+            yield f"socket:[{number}]"
+
+    monkeypatch.setattr(device_scan, "open_links", endless)
+    scan = DeviceScan(tree.host, clock)
+    scan.advance()
+    assert pids(scan, gpu("0")) == [5]
+    assert next(looked) < device_scan.MOST_LINKS
 
 
 def test_monitors_and_our_own_children_use_no_device(tree: ProcTree, clock: Clock) -> None:
