@@ -253,8 +253,8 @@ FAULTS: tuple[Fault, ...] = (
         r"memory.*(MemoryError|Cannot allocate memory)",
         recovered=lambda world: world.collector("memory")["state"] == "ok",
     ),
-    Fault("suspended", _suspend, stops=True),
-    Fault("frozen_cgroup", _freeze, stops=True),
+    Fault("suspended", _suspend, r"did not run for \d", stops=True),
+    Fault("frozen_cgroup", _freeze, r"did not run for \d", stops=True),
     Fault(
         "hung_mount",
         _hung_mount,
@@ -281,8 +281,17 @@ FAULTS: tuple[Fault, ...] = (
     Fault("churn_of_processes", churn.processes),
     Fault("churn_of_namespaces", churn.namespaces, recovered=churn.namespaces_left),
     Fault("churn_of_trainers", churn.trainers, recovered=churn.trainers_left),
-    Fault("clock_forward_1h", _clock(3600), works=_is_off_by(3600), stops=True, restarts=True),
-    Fault("clock_back_1h", _clock(-3600), works=_is_off_by(-3600), stops=True, restarts=True),
+    Fault(
+        "clock_forward_1h",
+        _clock(3600),
+        r"clock went forward by 3600 s",
+        works=_is_off_by(3600),
+        stops=True,
+        restarts=True,
+    ),
+    Fault(
+        "clock_back_1h", _clock(-3600), r"clock went back by 3600 s", works=_is_off_by(-3600), stops=True, restarts=True
+    ),
     Fault("killed_and_restarted", _killed, stops=True, restarts=True),
 )
 

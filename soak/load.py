@@ -62,6 +62,7 @@ class Crowd:
         namespace = argparse.Namespace(job_id=0, ancestors=[1], socket_dir=None, warmup=5.0, write=False)
         self._trainers = [Trainer(index, namespace) for index in range(count)]
         self._interval_s = interval_s
+        self._forgotten: Counter[int] = Counter()
         self._report = Report()
         self._selector = selectors.DefaultSelector()
         self._selector.register(0, selectors.EVENT_READ)
@@ -110,7 +111,8 @@ class Crowd:
         except OSError:
             return
         if trainer.sent_at is None:
-            self._report.counts["unasked"] += 1
+            self._report.counts["unasked"] += not self._forgotten[trainer.pid]
+            self._forgotten[trainer.pid] -= self._forgotten[trainer.pid] > 0
             return
         self._report.took(time.monotonic() - trainer.sent_at)
         trainer.sent_at = None
@@ -118,6 +120,8 @@ class Crowd:
 
     def _forget(self) -> None:
         for trainer in self._trainers:
+            # Should the answer be on its way all the same, then nobody asked twice.
+            self._forgotten[trainer.pid] += trainer.sent_at is not None
             trainer.sent_at = None
 
 

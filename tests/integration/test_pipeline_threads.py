@@ -57,7 +57,8 @@ class PipeRead:
     def compute(self, before: int, after: int, elapsed_s: float) -> Values:
         return {"pipe": after - before}
 
-    def close(self) -> None:
+    def close_pipe(self) -> None:
+        """Not `close`: the pipeline closes collectors that have it."""
         os.close(self.reader)
         os.close(self.writer)
 
@@ -93,7 +94,7 @@ class Records:
 def pipe() -> Iterator[PipeRead]:
     collector = PipeRead()
     yield collector
-    collector.close()
+    collector.close_pipe()
 
 
 def test_the_pipeline_itself_costs_a_fraction_of_a_millisecond_a_tick() -> None:

@@ -15,6 +15,7 @@ from dynolog.model.clock import Clock
 from dynolog.model.record import Record
 from dynolog.model.status import CollectorState, CollectorStatus
 from dynolog.pipeline.budget import Cost, CpuBudget
+from dynolog.pipeline.clock_watch import ClockWatch
 from dynolog.pipeline.collector_run import Attempt, CollectorRun
 from dynolog.pipeline.config import PipelineConfig
 from dynolog.pipeline.device_records import DeviceBoard
@@ -70,6 +71,7 @@ class Pipeline:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._runs = tuple(CollectorRun(spec, context_of, clock, board) for spec in specs)
+        self._clock_watch = ClockWatch(clock.monotonic_ns(), clock.wall_ns())
         self._round: _Round | None = None
         self._idle_since_ns = 0
         # The worker with this number is in charge; one with an older number ends as soon as its collector returns.
@@ -182,6 +184,8 @@ class Pipeline:
                     return self._round
                 tick_ns = min((due_ns for _, due_ns in dues), default=None)
                 self._wait(self._changed, None if tick_ns is None else (tick_ns - now_ns) / 1e9)
+                if tick_ns is not None:
+                    self._clock_watch.woke(tick_ns, self._clock.monotonic_ns(), self._clock.wall_ns())
             return None
 
     def _dues(self, now_ns: int) -> list[tuple[CollectorRun, int]]:
