@@ -72,13 +72,9 @@ def _report(arguments: Invocation, options: FollowOptions, file: ManifestFile) -
     print(printable(f"Manifest: {file.path}"))
     again = how_to_resume(file.path, options)
     if manifest.state != "done":
-        print(printable(f"dyno: not all have ended: go on with `{again}`"), file=sys.stderr)
+        say_trouble(f"not all have ended: go on with `{again}`")
     elif missing := sum(bool(process.fetch_error) for process in manifest.processes):
-        elsewhere = "" if missing < len(manifest.processes) else ", or into another directory"
-        print(
-            printable(f"dyno: {count(missing, 'file')} not fetched: try again with `{again}`{elsewhere}"),
-            file=sys.stderr,
-        )
+        say_trouble(f"{count(missing, 'file')} not fetched: try again with `{again}`, or another directory there")
 
 
 def say_trouble(sentence: str) -> None:
@@ -92,7 +88,10 @@ def interrupted(file: ManifestFile, options: FollowOptions) -> Interrupted:
     kept = file.attempt()
     again = how_to_resume(file.path, options)
     stands = "says how they stand" if kept else "could not be brought up to date"
-    return Interrupted(f"interrupted: the traces go on; {file.path} {stands}: go on with `{again}`")
+    processes = file.manifest.processes
+    over = bool(processes) and all(process.is_final for process in processes)
+    traces = "the traces have ended, but not all are fetched" if over else "the traces go on"
+    return Interrupted(f"interrupted: {traces}; {file.path} {stands}: go on with `{again}`")
 
 
 def how_to_resume(path: str, options: FollowOptions) -> str:

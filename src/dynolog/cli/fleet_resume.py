@@ -2,6 +2,8 @@
 
 import argparse
 
+import msgspec
+
 from dynolog.cli.exit_codes import CommandError
 from dynolog.cli.fleet_conclusion import conclude_group, say_trouble
 from dynolog.cli.follow_up import follow_options
@@ -19,9 +21,7 @@ def resume(arguments: argparse.Namespace, target: Target) -> int:
     manifest = read_manifest(arguments.resume)
     options = follow_options(arguments)
     if arguments.wait is None:
-        options = type(options)(
-            wait=True, wait_timeout_s=options.wait_timeout_s, fetch=options.fetch, compress=options.compress
-        )
+        options = msgspec.structs.replace(options, wait=True)
     by_host = processes_by_host(manifest)
     requested = {host.label for host in manifest.hosts if host.request_id}
     if not requested and not any(may_be_tracing(host, by_host.get(host.label, [])) for host in manifest.hosts):

@@ -481,6 +481,50 @@ def test_files_of_all_hosts_are_fetched_and_told_their_rank(three: Three, tmp_pa
     assert [len(services.traces.fetches) for services in three.services] == [1, 1]
 
 
+def test_resuming_keeps_the_counters_of_the_host(
+    three: Three, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They come with --fetch, whether it is the first command or a later one that fetches."""
+    asked: list[bool] = []
+    monkeypatch.setattr(
+        "dynolog.cli.fleet_fetch.fetch_group", lambda file, fan_out, options, as_json: asked.append(options.with_host)
+    )
+    ready_to_trace(three, request_id="r1", captures=(capture(10), capture(11)))
+    for services in three.services:
+        services.traces.publish(*(capture(pid, state=CaptureState.WRITTEN, file=FILE) for pid in (10, 11)))
+    here = tmp_path / "here"
+    trace(three, "--fetch", str(here))
+    main(["gputrace", "--resume", f"{here}/manifest.json", "--fetch", str(here)])
+    assert asked == [True, True]
+
+
+def test_files_that_could_not_be_fetched_are_said_with_what_to_type(
+    three: Three, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their daemons forgot them, or the names are taken: what is not here can be had later."""
+    ready_to_trace(three, request_id="r1", captures=(capture(10), capture(11)))
+    for services in three.services:
+        services.traces.publish(*(capture(pid, state=CaptureState.WRITTEN, file=FILE) for pid in (10, 11)))
+    here = tmp_path / "here"
+    assert trace(three, "--fetch", str(here)) == 1
+    again = f"`dyno gputrace --resume {here}/manifest.json --fetch {here}`, or another directory there"
+    assert f"dyno: 4 files not fetched: try again with {again}" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_files_are_fetched_says_that_the_traces_have_ended(
+    three: Three, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    ready_to_trace(three, request_id="r1", captures=(capture(10), capture(11)))
+    for services in three.services:
+        services.traces.publish(*(capture(pid, state=CaptureState.WRITTEN, file=FILE) for pid in (10, 11)))
+    monkeypatch.setattr("dynolog.cli.fleet_fetch.fetch_group", interrupted)
+    assert trace(three, "--fetch", str(tmp_path / "here")) == 130
+    assert "the traces have ended, but not all are fetched" in capsys.readouterr().err
+
+
 def test_a_fetched_file_is_compressed_after_it_was_completed(three: Three, tmp_path: Path) -> None:
     ready_to_trace(three, request_id="r1", captures=(capture(10),), triggered=(10,), matched=(10,))
     path = tmp_path / "t.json"
