@@ -153,7 +153,9 @@ class Profiling:
     def resume(self) -> bool:
         """Take it again; False when there is nothing to take."""
         if not self.is_paused:
-            return self.state is ProfilingState.ON
+            # Another client of the engine may have paused it, or a daemon that was killed meanwhile: resuming is for all.
+            library, handle = self._connection.library, self._connection.handle
+            return self.state is ProfilingState.ON and library.code("dcgmProfResume", handle) == codes.OK
         if not self._resume_engine():
             return False
         self.is_paused = False

@@ -102,17 +102,18 @@ class Readings:
             return self._lost(gpu, error)
         values = slow.values | gathered.values
         counters = slow.counters | gathered.counters
-        if slow.properties.get(fields.MIG_MODE) == 1 or any(part.gpu == gpu for part in found.instances):
+        is_divided = slow.properties.get(fields.MIG_MODE) == 1 or any(part.gpu == gpu for part in found.instances)
+        if is_divided:
             for key in _NOT_OF_DIVIDED:
                 values.pop(key, None)
-        self._judge_profiling(session, gpu, gathered, values)
+        self._judge_profiling(session, gpu, gathered, values, is_divided=is_divided)
         self._note_blanks(gathered.blank | slow.blank, session.profiling.is_settling, values)
         self._unsupported[gpu] = gathered.unsupported | slow.unsupported
         self.xids.put(gpu, values, counters)
         return _reading(gpu, identity, values, counters)
 
     def _judge_profiling(
-        self, session: Session, gpu: int, gathered: Gathered, values: dict[str, int | float | str]
+        self, session: Session, gpu: int, gathered: Gathered, values: dict[str, int | float | str], *, is_divided: bool
     ) -> None:
         """Profiling counters that are blank for long, or read 0 for long on a busy GPU, are mended.
 
@@ -130,7 +131,7 @@ class Readings:
                 values.pop(key, None)
         has_values = not is_contradicted and any(number in gathered.answered for number in wanted)
         is_fine = any(number not in wanted for number in gathered.answered)
-        self._watchdog.look(gpu, has_values=has_values, is_fine_otherwise=is_fine)
+        self._watchdog.look(gpu, has_values=has_values, is_fine_otherwise=is_fine, is_divided=is_divided)
 
     def _note_blanks(self, blank: set[int], is_settling: bool, values: dict[str, int | float | str]) -> None:
         assert self._choice is not None
@@ -168,6 +169,12 @@ class Readings:
         gpus = self._watchdog.due()
         still = self._watchdog.still_blank()
         said = []
+        if never := self._watchdog.never_answered():
+            sentence = (
+                f"profiling counters of GPU {_list(never)} have had no value since the start: if they were paused (dcgmi profile"
+                " --pause, or a daemon that was killed while it had paused them), `dyno dcgm-resume` brings them back"
+            )
+            said.append(("dcgm_profiling_never", sentence))
         if still:
             sentence = (
                 f"profiling counters of GPU {_list(still)} stay blank after a pause and resume: restart the host engine"

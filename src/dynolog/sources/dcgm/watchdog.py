@@ -18,16 +18,17 @@ class Watchdog:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._had: set[int] = set()
+        self._never_rounds: dict[int, int] = {}
         self._blank_rounds: dict[int, int] = {}
         self._blank_since: dict[int, float] = {}
         self._not_before = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._renewed: set[int] = set()
 
-    def look(self, gpu: int, *, has_values: bool, is_fine_otherwise: bool) -> None:
-        """What a GPU's profiling fields gave in this round."""
+    def look(self, gpu: int, *, has_values: bool, is_fine_otherwise: bool, is_divided: bool = False) -> None:
+        """What a GPU's profiling fields gave in this round; those of a divided one may be its instances' alone."""
         if has_values:
-            self._had.add(gpu)
+            self.answered(gpu)
             self._blank_rounds.pop(gpu, None)
             self._blank_since.pop(gpu, None)
             self._renewed.discard(gpu)
@@ -36,10 +37,17 @@ class Watchdog:
         elif gpu in self._had and is_fine_otherwise:
             self._blank_rounds[gpu] = self._blank_rounds.get(gpu, 0) + 1
             self._blank_since.setdefault(gpu, self._clock())
+        elif is_fine_otherwise and not is_divided:
+            self._never_rounds[gpu] = self._never_rounds.get(gpu, 0) + 1
 
     def answered(self, gpu: int) -> None:
         """Its fields gave something, if nothing to be believed: it has such counters."""
         self._had.add(gpu)
+        self._never_rounds.pop(gpu, None)
+
+    def never_answered(self) -> list[int]:
+        """GPUs that should have such counters and have given none since the beginning, which lasts for a while now."""
+        return sorted(gpu for gpu, rounds in self._never_rounds.items() if rounds >= 2 * ROUNDS)
 
     def due(self) -> list[int]:
         """The GPUs for which the profiling module should be renewed now; [] when none, or when that was tried not long ago."""

@@ -76,8 +76,24 @@ def test_a_gpu_that_never_had_profiling_values_is_left_alone(rig: Rig) -> None:
     rig.script.say("stuck 2")
     backend = rig.backend()
     for _ in range(5):
-        rig.next_sample(backend)
+        sample = rig.next_sample(backend)
+    assert "dcgm_profiling_never" not in notices(sample)
+    for _ in range(5):
+        sample = rig.next_sample(backend)
+    assert notices(sample)["dcgm_profiling_never"].startswith("profiling counters of GPU 2 have had no value")
     assert not rig.script.calls("dcgmProfPause")
+
+
+def test_a_person_can_resume_what_another_client_of_the_engine_paused(rig: Rig) -> None:
+    """A pause is the engine's: one of a daemon that was killed outlives it."""
+    backend = rig.backend()
+    backend.sample()
+    session = backend._session  # to be another client of the same engine
+    assert session is not None
+    session.connection.library.call("dcgmProfPause", session.connection.handle)
+    assert "sm_active_ratio" not in of(rig.next_sample(backend), 0).values
+    assert backend.resume_profiling()
+    assert "sm_active_ratio" in of(rig.next_sample(backend), 0).values
 
 
 def test_zero_of_a_busy_gpu_is_left_to_the_reader(rig: Rig) -> None:
