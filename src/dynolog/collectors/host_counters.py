@@ -110,29 +110,28 @@ class HostCounters:
             if grown is not None:
                 rates[f"pressure_{resource}_pct"] = round(min(grown / elapsed_s / 1e4, 100.0), 3)
         for direction, column in (("rx", _RX), ("tx", _TX)):
-            found = {
-                name: counter_delta(before.nics[name][column], new[column])
-                for name, new in after.nics.items()
-                if name in before.nics and self._has_hardware[name]
-            }
+            found = self._nic_bytes(before.nics, after.nics, column)
             _add_devices(rates, f"nic_{direction}_bytes_per_s", found, elapsed_s)
         for action, column in (("read", _READ), ("write", _WRITTEN)):
-            found = {
-                name: _sector_bytes(before.disks[name], new, column)
-                for name, new in after.disks.items()
-                if name in before.disks and before.disks[name].number == new.number
-            }
-            _add_devices(rates, f"disk_{action}_bytes_per_s", found, elapsed_s)
+            _add_devices(rates, f"disk_{action}_bytes_per_s", _disk_bytes(before.disks, after.disks, column), elapsed_s)
         between_s = (after.rdma_ns - before.rdma_ns) / 1e9
-        if between_s > 0:
-            for number, direction in enumerate(("rx", "tx")):
-                found = {
-                    name: counter_delta(before.rdma[name][number], new[number])
-                    for name, new in after.rdma.items()
-                    if name in before.rdma
-                }
-                _add_devices(rates, f"rdma_{direction}_bytes_per_s", found, between_s)
+        for number, direction in enumerate(("rx", "tx")):
+            found = {
+                name: counter_delta(before.rdma[name][number], new[number])
+                for name, new in after.rdma.items()
+                if name in before.rdma and between_s > 0
+            }
+            _add_devices(rates, f"rdma_{direction}_bytes_per_s", found, between_s)
         return rates
+
+    def _nic_bytes(
+        self, before: Mapping[str, NicCounters], after: Mapping[str, NicCounters], column: int
+    ) -> dict[str, int | None]:
+        return {
+            name: counter_delta(before[name][column], new[column])
+            for name, new in after.items()
+            if name in before and self._has_hardware[name]
+        }
 
 
 class _HasHardware(dict[str, bool]):
@@ -167,9 +166,14 @@ def _stalled_us(reading: HostReading, resource: str) -> int | None:
     return stall.total_us if stall is not None else None
 
 
-def _sector_bytes(before: Disk, after: Disk, column: int) -> int | None:
-    sectors = counter_delta(before.counters[column], after.counters[column])
-    return None if sectors is None else sectors * SECTOR_BYTES
+def _disk_bytes(before: Mapping[str, Disk], after: Mapping[str, Disk], column: int) -> dict[str, int | None]:
+    """By disk; one that was replaced by another of its name is left out."""
+    found: dict[str, int | None] = {}
+    for name, new in after.items():
+        if name in before and before[name].number == new.number:
+            sectors = counter_delta(before[name].counters[column], new.counters[column])
+            found[name] = None if sectors is None else sectors * SECTOR_BYTES
+    return found
 
 
 def _add_devices(rates: Rates, key: str, grown: Mapping[str, int | None], elapsed_s: float) -> None:
