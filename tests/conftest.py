@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from fakes.collector_context import HostTree
 
@@ -13,6 +14,9 @@ def pytest_configure() -> None:
     """A shell starts what runs in the background with SIGINT ignored, and programs inherit that: here Ctrl-C is tested."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # How long an example takes is the machine's affair: on a busy one the deadline of 200 ms fails tests of right code.
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
 
 
 @pytest.fixture
