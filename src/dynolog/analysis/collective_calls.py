@@ -66,14 +66,15 @@ def collective_calls(trace: TraceColumns) -> CollectiveCalls:
     names = [trace.names[int(name)] for name in trace.name[rows]]
     key_texts = [f"{name}|{group if known else ''}" for name, group, known in zip(names, groups, grouped, strict=True)]
     kind_texts = [kind_of(text if known else name) for text, known, name in zip(named, is_named, names, strict=True)]
-    keys, kinds = list(dict.fromkeys(key_texts)), list(dict.fromkeys(kind_texts))
+    key_numbers = {text: number for number, text in enumerate(dict.fromkeys(key_texts))}
+    kind_numbers = {text: number for number, text in enumerate(dict.fromkeys(kind_texts))}
     return CollectiveCalls(
         begin_ns=trace.begin_ns[rows],
         end_ns=trace.end_ns[rows],
-        key=np.array([keys.index(text) for text in key_texts], np.int64),
-        keys=keys,
-        kind=np.array([kinds.index(text) for text in kind_texts], np.int64),
-        kinds=kinds,
+        key=np.array([key_numbers[text] for text in key_texts], np.int64),
+        keys=list(key_numbers),
+        kind=np.array([kind_numbers[text] for text in kind_texts], np.int64),
+        kinds=list(kind_numbers),
         size_bytes=_sizes(trace, rows, described),
         sequence=_argument(trace, "collective_sequence", described),
         group_size=_argument(trace, "group_size", described),

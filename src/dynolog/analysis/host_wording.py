@@ -17,6 +17,8 @@ def host_words(values: Mapping[str, float]) -> list[str]:
             words.append(f"CPU {values[metric]:.0f} % {what}")
     if values.get("cpu_iowait_pct", 0.0) >= _WAITING_PCT:
         words.append(f"CPU {values['cpu_iowait_pct']:.0f} % waiting for disks")
+    if values.get("cpu_steal_pct", 0.0) >= _WAITING_PCT:
+        words.append(f"CPU {values['cpu_steal_pct']:.0f} % taken by other guests of the machine")
     queue, cpus = values.get("run_queue", 0.0), values.get("cpu_count", 0.0)
     if cpus and queue > cpus:
         words.append(f"{queue:.0f} tasks want {cpus:.0f} CPUs")

@@ -87,6 +87,32 @@ def test_one_rank_alone_has_times_with_the_wait_and_no_link(tmp_path: Path) -> N
     assert row.time_us > 5_000
 
 
+def test_arrivals_and_waits_are_those_that_a_plain_count_gives(tmp_path: Path) -> None:
+    job = TrainingJob(3)
+    job.slow_ranks = {1: 1.2, 2: 1.35}
+    calls = [
+        [(event["ts"], event["ts"] + event["dur"]) for event in events if "nccl" in event["name"]]
+        for events in job.events()
+    ]
+    kernels = [
+        [(event["ts"], event["ts"] + event["dur"]) for event in events if "gemm" in event["name"]]
+        for events in job.events()
+    ]
+    summary = job_of(job, tmp_path)
+    (row,) = summary.collectives
+    arrivals = [[begin for begin, _ in one] for one in zip(*calls, strict=True)]
+    spreads = [max(one) - min(one) for one in arrivals]
+    assert row.spread_mean_us == pytest.approx(sum(spreads) / len(spreads), rel=1e-4)
+    assert row.spread_max_us == pytest.approx(max(spreads), rel=1e-4)
+    for rank in range(3):
+        waited = 0.0
+        for (begin, end), arrived in zip(calls[rank], arrivals, strict=True):
+            since = end - (max(arrived) - begin)
+            computing = sum(max(min(end, until) - max(since, start), 0.0) for start, until in kernels[rank])
+            waited += end - since - computing
+        assert summary.waits[rank].waited_ns / 1000 == pytest.approx(waited, rel=1e-3, abs=1)
+
+
 def test_arrivals_are_matched_though_a_recording_begins_one_step_later(tmp_path: Path) -> None:
     """Without sequence numbers: by the ends, on clocks that differ."""
     job = TrainingJob(3)

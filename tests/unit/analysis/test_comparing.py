@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynolog.analysis.rank_test import adjusted, rank_test
@@ -13,6 +13,7 @@ from dynolog.analysis.rank_test import adjusted, rank_test
 numbers = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 
 
+@settings(deadline=None)
 @given(numbers, numbers)
 def test_the_effect_is_the_share_of_pairs_that_got_longer_ties_half(before: list[int], after: list[int]) -> None:
     wins = sum((b > a) + (b == a) / 2 for a in before for b in after)

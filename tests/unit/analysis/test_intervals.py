@@ -1,7 +1,7 @@
 """Unions, gaps, intersections and differences of intervals, against sets of single moments."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynolog.analysis.gpu_work import clipped_ends
@@ -31,6 +31,7 @@ def is_proper(intervals: Intervals) -> bool:
     return bool((begins < ends).all() and (ends[:-1] < begins[1:]).all())
 
 
+@settings(deadline=None)
 @given(pairs)
 def test_a_union_covers_what_any_interval_covers(chosen: Pairs) -> None:
     result = made(chosen)
@@ -39,6 +40,7 @@ def test_a_union_covers_what_any_interval_covers(chosen: Pairs) -> None:
     assert result.total_ns == len(moments(chosen))
 
 
+@settings(deadline=None)
 @given(pairs, pairs)
 def test_intersection_and_difference_are_those_of_sets(one: Pairs, other: Pairs) -> None:
     both, rest = intersection(made(one), made(other)), difference(made(one), made(other))
@@ -48,12 +50,14 @@ def test_intersection_and_difference_are_those_of_sets(one: Pairs, other: Pairs)
     assert is_proper(rest)
 
 
+@settings(deadline=None)
 @given(pairs, st.integers(-25, 25), st.integers(0, 30))
 def test_gaps_are_what_is_not_covered(chosen: Pairs, begin: int, lasts: int) -> None:
     result = gaps(made(chosen), begin, begin + lasts)
     assert covered(result) == set(range(begin, begin + lasts)) - moments(chosen)
 
 
+@settings(deadline=None)
 @given(pairs, pairs)
 def test_what_lies_within_intervals_is_counted_for_each(chosen: Pairs, places: Pairs) -> None:
     begins = np.array([begin for begin, _ in places], np.int64)
@@ -62,6 +66,7 @@ def test_what_lies_within_intervals_is_counted_for_each(chosen: Pairs, places: P
     assert made(chosen).within(begins, ends).tolist() == expected
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 15), st.integers(0, 2)), max_size=12))
 def test_ends_are_cut_at_the_next_begin_of_the_stream(events: list[tuple[int, int, int]]) -> None:
     begins, lasts, streams = (np.array([event[i] for event in events], np.int64) for i in range(3))

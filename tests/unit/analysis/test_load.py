@@ -183,6 +183,7 @@ WHOLE = trace([operation(f"op{i}", 10 * i, 5, args={"l": [{"name": "x"}, {"ph": 
 WHOLE_NAMES = [f"op{i}" for i in range(12)]
 
 
+@settings(deadline=None)
 @given(cut=st.integers(0, len(WHOLE) - 1), batch=st.integers(1, 400), block=st.integers(1, 200))
 @example(cut=len(WHOLE) - 3, batch=1 << 20, block=1 << 20)
 def test_g17_a_file_cut_anywhere_gives_the_whole_events_before_the_cut(

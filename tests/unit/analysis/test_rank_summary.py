@@ -78,6 +78,18 @@ def test_kernels_and_operators_have_the_counts_and_times_of_the_plain_count(reco
     assert {row.name: round(row.self_us * 1000) for row in summary.operators} == own
 
 
+@pytest.mark.parametrize(
+    "path", [RECORDED / "iter_13260.json.gz", PUBLIC / "gloo_cpu_rank34_of_300.json.gz"], ids=lambda path: path.name
+)
+def test_operators_of_the_cpu_alone_have_the_counts_and_times_of_the_plain_count(path: Path) -> None:
+    events = plain.events_of(path)
+    operators = [event for event in events if event.get("cat") == "cpu_op"]
+    summary = summary_of(path).summary
+    assert summary.devices == []
+    assert {row.name: (row.count, round(row.host_us * 1000)) for row in summary.operators} == plain.by_name(operators)
+    assert {row.name: round(row.self_us * 1000) for row in summary.operators} == plain.self_times(events)
+
+
 def test_the_longest_queue_is_that_of_the_plain_count(recorded: Path) -> None:
     events = plain.events_of(recorded)
     main = summary_of(recorded).summary.main
