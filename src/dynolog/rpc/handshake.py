@@ -133,11 +133,10 @@ class Handshake:
             if self._sock is not None:  # else it is closed, and its number may be another's
                 remove(sock)
 
-    def _leave(self) -> socket.socket | None:
+    def _leave(self) -> None:
         """The socket goes to somebody else."""
         self._table.forget(self)
-        sock, self._sock = self._sock, None
-        return sock
+        self._sock = None
 
     def _hand_over(self, stream: TlsSocket, certificate: CertificateNames | None) -> None:
         self._table.done += 1
