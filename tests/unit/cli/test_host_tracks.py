@@ -9,8 +9,12 @@ import pytest
 
 from dynolog.analysis.host_tracks import original_sha256_of
 from dynolog.cli.fetch import fetch_all
+from dynolog.cli.fleet_fetch import fetch_group
+from dynolog.cli.follow_up import FollowOptions
 from dynolog.cli.host_tracks import HostTracks, NoSamples, samples_of
 from dynolog.cli.main import main
+from dynolog.fleet.fan_out import FanOutOptions
+from dynolog.fleet.manifest import HostEntry, Manifest, ManifestFile, ProcessEntry
 from dynolog.model.capture import CaptureState, TraceFile, Transition
 from dynolog.model.host_samples import SamplePage
 from dynolog.rpc.client import Target
@@ -138,3 +142,27 @@ def test_the_command_shows_samples_and_adds_them_to_a_file_once(
         assert main([*at, "--add", str(other)]) == 1
         assert "no trace of request r1" in capsys.readouterr().err
         assert main([*at, "--add", str(tmp_path / "none.json")]) == 1
+
+
+def test_a_group_fetched_again_after_an_interruption_has_its_tracks_once(tmp_path: Path) -> None:
+    """With rank and world size in the file too: the first run put all in place, and died before the manifest said so."""
+    fakes = services(tmp_path, 1)
+    with running_daemon(fakes) as port:
+        host = HostEntry(host="127.0.0.1", port=port, label="a", request_id="r1")
+        process = ProcessEntry(host="a", pid=1, host_pid=1, rank=3, world_size=8)
+        process.update(fakes.traces.progress("r1")[0].captures[0])
+        manifest = Manifest(group_id="g", hosts=[host], processes=[process], created_wall_ns=1, config="")
+        file = ManifestFile(manifest, str(tmp_path / "manifest.json"))
+        options = FollowOptions(
+            wait=True, wait_timeout_s=None, fetch=str(tmp_path / "got"), compress=False, with_host=True
+        )
+        fetch_group(file, FanOutOptions(), options, as_json=True)
+        once = Path(process.fetched).read_bytes()
+        assert (process.host_tracks, process.host_note, process.fetch_error) == (1, "", "")
+        assert process.fetched_sha256 == hashlib.sha256(once).hexdigest() != process.sha256
+        process.fetched = ""
+        fetch_group(file, FanOutOptions(), options, as_json=True)
+    assert (process.host_tracks, process.host_note, process.fetch_error) == (1, "", "")
+    assert Path(process.fetched).read_bytes() == once
+    assert json.loads(once)["distributedInfo"] == {"rank": 3, "world_size": 8}
+    assert len(fakes.traces.fetches) == 1
