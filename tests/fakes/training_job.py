@@ -33,6 +33,9 @@ class TrainingJob:
         self.transfer_us = 3_000.0
         self.overlapped = True
         self.pause_us = 0.0  # the host does something else after a third of its launches
+        self.barrier_us = 0.0  # the same, in a barrier of the host
+        self.stall_us = 0.0  # the device waits for something before the kernel in the middle
+        self.late: Callable[[int, int], float] = lambda rank, step: 0.0  # what the data loader needs more
         self.syncs = 0  # `.item()` so often a step
         self.slow_ranks: dict[int, float] = {}  # rank → how much longer its kernels take
         self.slow_loaders: dict[int, float] = {}  # rank → µs
@@ -98,7 +101,7 @@ class _Rank:
     def compute(self, step: int) -> None:
         job = self._job
         self._step_begin = self._host
-        loader = job.slow_loaders.get(self._rank, job.loader_us)
+        loader = job.slow_loaders.get(self._rank, job.loader_us) + job.late(self._rank, step)
         self._add(
             "user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", self._host, loader
         )
@@ -108,6 +111,12 @@ class _Rank:
         for number in range(job.kernels):
             if job.pause_us and number == job.kernels // 3:
                 self._host = max(self._host, self._free[_COMPUTE]) + job.pause_us
+            if job.barrier_us and number == job.kernels // 3:
+                begin = self._host = max(self._host, self._free[_COMPUTE])
+                self._add("cpu_op", "c10d::barrier", begin, job.barrier_us)
+                self._host += job.barrier_us
+            if number == job.kernels // 2:
+                self._free[_COMPUTE] += job.stall_us
             if job.syncs and number and number % (job.kernels // job.syncs) == 0:
                 self._item()
             name = f"gemm_{number % 8}"

@@ -5,7 +5,7 @@ import numpy as np
 
 from dynolog.analysis.gpu_work import GpuWork
 from dynolog.analysis.idle_causes import IdleSplit
-from dynolog.analysis.intervals import Intervals, difference, intersection
+from dynolog.analysis.intervals import Intervals, difference
 
 
 class TimeSplit(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +82,3 @@ def time_split(work: GpuWork, parts: Occupation, idle: IdleSplit) -> TimeSplit:
 def device_span(work: GpuWork) -> tuple[int, int]:
     """From the first begin to the last end."""
     return int(work.begin_ns[0]), int(np.max(work.end_ns))
-
-
-def overlapped(parts: Occupation) -> int:
-    """Communication hidden behind computing, by intersection; the same as the difference, which a test checks."""
-    return intersection(parts.communication, parts.compute).total_ns

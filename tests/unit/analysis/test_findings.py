@@ -96,6 +96,14 @@ def pausing(job: TrainingJob) -> None:
     job.pause_us = 4_000.0
 
 
+def meeting(job: TrainingJob) -> None:
+    job.barrier_us = 4_000.0
+
+
+def stalling(job: TrainingJob) -> None:
+    job.stall_us = 4_000.0
+
+
 def synchronising(job: TrainingJob) -> None:
     job.syncs = 10
 
@@ -123,6 +131,8 @@ def braked(job: TrainingJob) -> None:
         (launching, "launch_bound", "launch-bound"),
         (copying, "memory_copies", "Memory copies"),
         (pausing, "host_wait", "launches nothing"),
+        (meeting, "host_collective", "waits for other ranks"),
+        (stalling, "queued", "although work was queued"),
         (synchronising, "host_wait", "waits for the device"),
         (one_long_step, "step_spread", "Steps vary"),
         (braked, "clock_drop", "1,200 MHz: power brake"),
@@ -167,6 +177,16 @@ def test_a_clock_that_drops_while_the_device_is_idle_costs_nothing(tmp_path: Pat
     job.counters = [("gpu_clock_mhz.0", lambda at: 300.0 if at == 0 else 1980.0)]
     job.loader_us = 900.0
     assert [finding.kind for finding in analysis(job, tmp_path).findings if finding.kind == "clock_drop"] == []
+
+
+def test_ranks_that_are_late_by_turns_are_an_imbalance_and_no_slow_rank(tmp_path: Path) -> None:
+    job = TrainingJob(4, steps=12)
+    job.late = lambda rank, step: 9_000.0 if step % 4 == rank else 0.0
+    kinds = {finding.kind: finding for finding in analysis(job, tmp_path).findings}
+    assert "slow_rank" not in kinds
+    assert kinds["imbalance"].ranks == [0, 1, 2, 3]
+    # What is spent in the data loader is a finding of its own.
+    assert set(kinds) <= {"imbalance", "data_loader", "step_spread"}
 
 
 def test_kernels_that_one_rank_runs_under_another_name_are_found(tmp_path: Path) -> None:
@@ -234,3 +254,19 @@ def test_too_few_calls_give_no_finding(tmp_path: Path) -> None:
     assert [(row.verdict, row.sure) for row in answer.comparison.kernels if row.name == "gemm_3"] == [
         ("slower", "too few calls")
     ]
+
+
+def test_kernels_that_are_called_more_often_are_told_apart_from_slower_ones(tmp_path: Path) -> None:
+    after = TrainingJob()
+    after.kernels = 48
+    findings = compared(TrainingJob(), after, tmp_path).findings
+    assert {finding.kind for finding in findings} == {"more_calls_of_kernel"}
+    assert len(findings) == 5
+    assert "6.0 calls a step instead of 5.0" in findings[0].title
+
+
+def test_slower_steps_are_a_finding_where_no_kernel_explains_them(tmp_path: Path) -> None:
+    after = TrainingJob()
+    after.loader_us = 3_000.0
+    kinds = {finding.kind for finding in compared(TrainingJob(), after, tmp_path).findings}
+    assert kinds == {"data_loader", "slower_steps"}
