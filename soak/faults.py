@@ -19,6 +19,8 @@ from soak.load import call
 from soak.world import REPOSITORY, World
 
 RPC_PORT = 1778
+# A busy machine may keep the daemon from running for three seconds without a word about it.
+_WORTH_A_WORD_S = 5.0
 _FREEZERS = (("/sys/fs/cgroup", "cgroup.freeze", b"1", b"0"), ("/sys/fs/cgroup/unified", "cgroup.freeze", b"1", b"0"),
              ("/sys/fs/cgroup/freezer", "freezer.state", b"FROZEN", b"THAWED"))  # fmt: skip
 
@@ -109,7 +111,7 @@ def _is_off_by(offset_s: int) -> Callable[[World], bool]:
 def _suspend(world: World, seconds: float) -> Iterator[None]:
     world.daemon.send_signal(signal.SIGSTOP)
     try:
-        time.sleep(seconds)
+        time.sleep(max(seconds, _WORTH_A_WORD_S))
     finally:
         world.daemon.send_signal(signal.SIGCONT)
     yield
@@ -124,7 +126,7 @@ def _freeze(world: World, seconds: float) -> Iterator[None]:
         group.mkdir(exist_ok=True)
         (group / "cgroup.procs").write_text(str(world.daemon.pid))
         (group / file).write_bytes(frozen)
-        time.sleep(seconds)
+        time.sleep(max(seconds, _WORTH_A_WORD_S))
     finally:
         (group / file).write_bytes(thawed)
         home.write_text(str(world.daemon.pid))

@@ -173,19 +173,11 @@ def main() -> int:
     options = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("it needs root: namespaces, mounts and other users' processes")
+    # Also of processes, so that nothing outlives the run and no other network namespace of this machine is joined.
     if not os.environ.get(_INSIDE):
-        unshare = [
-            "unshare",
-            "--mount",
-            "--net",
-            "--propagation",
-            "private",
-            sys.executable,
-            "-m",
-            "soak.run",
-            *sys.argv[1:],
-        ]
-        return subprocess.run(unshare, env={**os.environ, _INSIDE: "1"}, check=False).returncode
+        inside = ["--mount", "--net", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        command = ["unshare", *inside, sys.executable, "-m", "soak.run", *sys.argv[1:]]
+        os.execvpe(command[0], command, {**os.environ, _INSIDE: "1"})
     wanted = set(filter(None, options.only.split(",")))
     faults = tuple(fault for fault in FAULTS if not wanted or fault.name in wanted)
     directory = Path(tempfile.mkdtemp(prefix="dynolog-soak-"))
