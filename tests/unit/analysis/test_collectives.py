@@ -104,13 +104,26 @@ def test_arrivals_and_waits_are_those_that_a_plain_count_gives(tmp_path: Path) -
     spreads = [max(one) - min(one) for one in arrivals]
     assert row.spread_mean_us == pytest.approx(sum(spreads) / len(spreads), rel=1e-4)
     assert row.spread_max_us == pytest.approx(max(spreads), rel=1e-4)
+
+    def idle(rank: int, since: float, end: float) -> float:
+        return end - since - sum(max(min(end, until) - max(since, start), 0.0) for start, until in kernels[rank])
+
     for rank in range(3):
-        waited = 0.0
-        for (begin, end), arrived in zip(calls[rank], arrivals, strict=True):
-            since = end - (max(arrived) - begin)
-            computing = sum(max(min(end, until) - max(since, start), 0.0) for start, until in kernels[rank])
-            waited += end - since - computing
+        waited = sum(
+            idle(rank, end - (max(arrived) - begin), end)
+            for (begin, end), arrived in zip(calls[rank], arrivals, strict=True)
+        )
         assert summary.waits[rank].waited_ns / 1000 == pytest.approx(waited, rel=1e-3, abs=1)
+    # Rank 2 is always last: only what it is later than the last but one is waited for it alone.
+    kept = [
+        sum(
+            idle(rank, end - (max(arrived) - sorted(arrived)[-2]), end)
+            for (_, end), arrived in zip(calls[rank], arrivals, strict=True)
+        )
+        for rank in (0, 1)
+    ]
+    assert summary.waits[2].kept_waiting_ns / 1000 == pytest.approx(sum(kept) / 2, rel=1e-3, abs=1)
+    assert summary.waits[0].kept_waiting_ns == summary.waits[1].kept_waiting_ns == 0
 
 
 def test_arrivals_are_matched_though_a_recording_begins_one_step_later(tmp_path: Path) -> None:
