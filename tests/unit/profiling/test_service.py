@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from typing import Any
 
 import msgspec
@@ -386,14 +385,10 @@ def test_a_memory_snapshot_without_a_gpu_is_warned_of(service: FakeService) -> N
     assert not [note for note in service.ask(dry_run=True).notes if "GPU" in note]
 
 
-def test_4000_trainers_are_triggered_within_50_ms(service: FakeService) -> None:
+def test_4000_trainers_are_triggered_at_once(service: FakeService) -> None:
     for pid in range(10_000, 14_000):
         service.reader.processes[pid] = facts(pid, ancestors=((40,), (4,), (1,)), RANK=pid - 10_000)
         service.poll(pid, pid, 40, 4, 1, job=5)
     service.settle()
-    start = time.process_time()
-    outcome = service.ask(job_id=5, process_limit=0)
-    took_s = time.process_time() - start
-    assert len(outcome.captures) == 4000
-    # The budget is 50 ms on a quiet machine (bench measures it). Of its own CPU time here: a test may run beside others.
-    assert took_s < 0.5, f"{took_s * 1000:.0f} ms"
+    # What it costs is measured by the benchmarks.
+    assert len(service.ask(job_id=5, process_limit=0).captures) == 4000
