@@ -281,7 +281,7 @@ def test_without_a_base_times_are_since_the_epoch() -> None:
 
 def test_thousands_of_places_that_look_like_the_end_are_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is tried with all the text behind it: 250 kB of them took half a minute."""
-    tried = []
+    tried: list[bytes] = []
     monkeypatch.setattr("dynolog.profiling.trace_recovery.parse_tail", tried.append)
     with pytest.raises(TraceUnreadable, match="cut short"):
         check(io.BytesIO(b'[X", "}, {"ph"r0"}], "tr' * 3000).read)
