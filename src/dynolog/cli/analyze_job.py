@@ -86,7 +86,7 @@ def _slowest(job: JobSummary) -> Iterator[str]:
 def _collectives(job: JobSummary, columns: int) -> Iterator[str]:
     rows = [
         (
-            short(row.name, max(columns - 72, 20)),
+            short(row.name, max(columns - 74, 16)),
             str(len(row.ranks)),
             str(row.count),
             ms(row.mean_us * 1e3),

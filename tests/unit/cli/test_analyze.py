@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynolog.cli import analyze_report
+from dynolog.cli import analyze_layout
 from dynolog.cli.main import main
 from fakes.traces import RECORDED
 from fakes.training_job import TrainingJob
@@ -40,7 +40,7 @@ def test_findings_come_first_and_every_line_fits(tmp_path: Path, capsys: pytest.
 def test_a_terminal_gets_lines_of_its_width(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(analyze_report, "terminal_columns", lambda: columns)
+    monkeypatch.setattr(analyze_layout, "terminal_columns", lambda: columns)
     assert run(A100) == 0
     assert max(map(len, said(capsys).splitlines())) <= columns
 
