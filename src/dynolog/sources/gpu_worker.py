@@ -36,6 +36,8 @@ from dynolog.sources.gpu_wire import (
 _NICENESS = 5
 _PR_SET_PDEATHSIG = 1
 _MOST_DESCRIPTORS = 65536
+# It ends in the log, in `dyno gpus` and in the status.
+_LONGEST_ERROR = 500
 _decode = msgspec.msgpack.Decoder(Request).decode
 
 
@@ -52,7 +54,7 @@ class Worker:
         except SourceUnavailable as error:
             return Unavailable(error.source, error.reason, error.remedy)
         except Exception as error:  # noqa: BLE001 - the boundary of this process: the daemon counts and reports it
-            return Raised(f"{type(error).__name__}: {error}")
+            return Raised(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])
 
     def close(self) -> None:
         """Let go of the backend."""

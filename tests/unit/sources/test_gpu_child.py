@@ -16,6 +16,7 @@ from dynolog.model.gpu import GpuReading
 from dynolog.sources.gpu_backend import GpuOptions
 from dynolog.sources.gpu_child import ChildFailed, GpuChild
 from dynolog.sources.gpu_wire import Done, Open, Pause, Raised, Request, Resume, Sample, Sampled, Unavailable
+from dynolog.sources.gpu_worker import Worker
 from fakes.gpu_backend import PLACE, SCRIPT, Script
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -91,6 +92,15 @@ def test_what_the_backend_raises_is_an_answer(scripted: Scripted) -> None:
     assert child.ask(Sample(), LONG_S) == Raised("RuntimeError: a fault of its own")
     scripted.script(on_sample="gone")
     assert child.ask(Sample(), LONG_S) == Unavailable("scripted", "the library is not there", "install it")
+
+
+def test_what_a_backend_raises_has_an_end() -> None:
+    """It stands in the log, in `dyno gpus` and in the status."""
+    worker = Worker()
+    answer = worker.answer(Open(GpuOptions(backend="no_such_module" * 100 + ":Backend")))
+    assert isinstance(answer, Raised)
+    assert answer.error.startswith("ModuleNotFoundError: No module named 'no_such_module")
+    assert len(answer.error) <= 500
 
 
 def test_a_backend_that_is_not_installed_is_an_answer(scripted: Scripted) -> None:
