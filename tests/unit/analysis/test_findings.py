@@ -8,8 +8,10 @@ import pytest
 from dynolog.analysis.analysis import Analysis, analyse
 from dynolog.analysis.engine import read_ranks
 from dynolog.analysis.finding import Finding
+from dynolog.analysis.host_tracks import Window, add_tracks
 from dynolog.analysis.rank_summary import RankResult
-from fakes.training_job import TrainingJob
+from dynolog.model.host_samples import HostSeries, SampleBlock
+from fakes.training_job import BEGIN_US, TrainingJob
 
 
 def results(job: TrainingJob, directory: Path) -> list[RankResult]:
@@ -170,6 +172,32 @@ def test_counters_of_the_host_say_why_the_data_loader_is_slow(tmp_path: Path) ->
     title = only(job, tmp_path, "data_loader").title
     assert title.startswith("GPU idle ")
     assert title.endswith("data loader; CPU 98 % busy in user, disk reads at 1.9 GB/s")
+
+
+def test_tracks_that_the_daemons_samples_became_are_used(tmp_path: Path) -> None:
+    """What `dyno gputrace --with-host` writes is what is read here."""
+    job = TrainingJob()
+    starved(job)
+    (path,) = job.write(tmp_path)
+    begin_ns, step_ns = int(BEGIN_US * 1000), 10_000_000
+    begins = tuple(begin_ns + place * step_ns for place in range(30))
+    block = SampleBlock(
+        begin_wall_ns=begins,
+        begin_monotonic_ns=begins,
+        elapsed_ns=(step_ns,) * len(begins),
+        series=(
+            HostSeries("cpu_user_pct", (97.0,) * len(begins)),
+            HostSeries("gpu_clock_mhz.0", (1980.0,) * 15 + (1200.0,) * 15),
+            HostSeries("gpu_throttle.0", (0.0,) * 15 + (128.0,) * 15),
+        ),
+    )
+    window = Window(begin_wall_ns=begin_ns, end_wall_ns=begins[-1] + step_ns)
+    add_tracks(path, (block,), window, "0" * 64, path)
+    _, outcomes = read_ranks([path])
+    answer = analyse([outcome for outcome in outcomes if isinstance(outcome, RankResult)])
+    titles = {finding.kind: finding.title for finding in answer.findings}
+    assert titles["data_loader"].endswith("data loader; CPU 97 % busy in user")
+    assert titles["clock_drop"] == "GPU clock dropped to 1,200 MHz: power brake"
 
 
 def test_a_clock_that_drops_while_the_device_is_idle_costs_nothing(tmp_path: Path) -> None:
