@@ -106,7 +106,8 @@ def test_arrivals_and_waits_are_those_that_a_plain_count_gives(tmp_path: Path) -
     assert row.spread_max_us == pytest.approx(max(spreads), rel=1e-4)
 
     def idle(rank: int, since: float, end: float) -> float:
-        return end - since - sum(max(min(end, until) - max(since, start), 0.0) for start, until in kernels[rank])
+        computing = [max(min(end, until) - max(since, start), 0.0) for start, until in kernels[rank]]
+        return float(end - since - sum(computing))
 
     for rank in range(3):
         waited = sum(
