@@ -63,8 +63,8 @@ def step_facts(trace: TraceColumns, parts: Occupation | None, loader: Intervals)
         StepTime(
             number=number,
             begin_ns=int(begins[i]),
-            duration_ns=int(ends[i] - begins[i]),
-            whole=whole[i],
+            duration_ns=max(int(ends[i] - begins[i]), 0),
+            whole=whole[i] and bool(ends[i] > begins[i]),  # a damaged mark tells no time
             compute_ns=int(inside[0][i]),
             exposed_communication_ns=int(inside[1][i]),
             data_loader_ns=int(inside[2][i]),

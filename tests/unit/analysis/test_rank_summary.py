@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynolog.analysis.analysis import analyse
 from dynolog.analysis.rank_summary import RankResult, summarise
 from dynolog.analysis.trace_folder import TraceFileHead
 from fakes import plain_counts as plain
@@ -194,6 +195,14 @@ def test_steps_without_marks_come_from_optimizers_and_the_first_is_not_whole() -
     assert steps.source == "optimizer"
     assert [step.whole for step in steps.steps] == [False] + [True] * (len(ends) - 1)
     assert [step.duration_ns for step in steps.whole] == [after - before for before, after in itertools.pairwise(ends)]
+
+
+def test_a_mark_whose_duration_is_negative_tells_no_time(tmp_path: Path) -> None:
+    path = written(tmp_path, operation("ProfilerStep#1", 10, -2, cat="user_annotation"))
+    result = summary_of(path)
+    assert result.summary.steps.median_ns is None
+    assert [(step.duration_ns, step.whole) for step in result.summary.steps.steps] == [(0, False)]
+    assert analyse([result], [result]).findings == []
 
 
 def test_gloo_collectives_have_the_size_of_their_inputs() -> None:
