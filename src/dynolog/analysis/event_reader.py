@@ -75,7 +75,7 @@ class _EventRecovery(Recovery[Event]):
             typed = event.typed(_arguments(event.args))
         except JSON_ERRORS:
             return None
-        if event.ph in _DESCRIBED:
+        if typed.ph in _DESCRIBED:
             self._described.append(event)
         return typed
 

@@ -115,6 +115,14 @@ def test_an_event_beyond_repair_costs_only_itself_and_is_said_with_its_place(pla
     assert sentence.startswith("1 of 3 events could not be read and were dropped (first at byte ")
 
 
+def test_an_event_whose_phase_is_an_object_is_skipped_where_others_are_damaged(place: Path) -> None:
+    odd = '{"ph": {"v": 1}, "name": "x", "ts": 3}'
+    bad = '{"ph": "X", "cat": "cpu_op", "name": oops, "pid": 1, "tid": 1, "ts": 5, "dur": 2}'
+    columns = loaded(place, trace([operation("a", 1, 1), odd, bad, operation("b", 9, 1)]))
+    assert names(columns) == ["a", "b"]
+    assert columns.report.damaged == 1
+
+
 def test_g05_bytes_that_are_not_utf8_are_replaced(place: Path) -> None:
     data = trace([operation("a", 1, 1), operation("x_MARK_y", 5, 1), operation("b", 9, 1)]).replace(b"MARK", b"\xc1")
     columns = loaded(place, data)
