@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,52 @@ def test_the_rules_of_a_file_are_kept_and_read_again(tmp_path: Path) -> None:
         rules.write_text("[file\n")
         daemon.popen.send_signal(signal.SIGHUP)
         daemon.wait_for("rules of exporters not reloaded")
+
+
+def test_exporters_come_go_and_change_with_a_reload(tmp_path: Path) -> None:
+    """Nothing else is disturbed; flags that cannot be used change nothing; a port that is taken leaves the old one."""
+    flags, first, second = tmp_path / "flags", tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+
+    def reload(*lines: str) -> dict[str, Any]:
+        flags.write_text("".join(f"{line}\n" for line in lines))
+        reply: dict[str, Any] = daemon.ask("reload")
+        return reply
+
+    port, other = free_port(), free_port()
+    flags.write_text(f"--use_file\n--file_path={first}\n")
+    with running_daemon(tmp_path, f"--flagfile={flags}", "--kernel_monitor_reporting_interval_s=0.1") as daemon:
+        eventually(lambda: first.exists() and first.read_text())
+        prometheus = ("--use_prometheus", f"--prometheus_port={port}")
+        reply = reload("--use_file", f"--file_path={second}", *prometheus)
+        assert set(reply["changed"]) == {f"--file_path={second}", "--use_prometheus=True", f"--prometheus_port={port}"}
+        written = first.read_text()
+        eventually(lambda: second.exists() and second.read_text())
+        eventually(lambda: "cpu_util" in scrape(port))
+        assert first.read_text() == written, "the first is closed"
+        times = [json.loads(line)["time"] for path in (first, second) for line in path.read_text().splitlines()]
+        assert times == sorted(set(times)), "no record is twice, none of them out of order"
+        sent = exporter(daemon, "file")["sent"]
+        assert sent >= len(written.splitlines()), "what the first had sent stays counted"
+
+        assert "prometheus_names" in reload("--use_file", "--prometheus_names=wrong", *prometheus)["errors"][0]
+        with socket.create_server(("127.0.0.1", other)):
+            errors = reload("--use_file", f"--file_path={second}", "--use_prometheus", f"--prometheus_port={other}")[
+                "errors"
+            ]
+        assert "could not begin" in errors[0]
+        assert errors[1] == "prometheus goes on with its old flags"
+        eventually(lambda: "cpu_util" in scrape(port))
+
+        assert reload("--use_file", f"--file_path={second}")["changed"]
+        assert [one["name"] for one in daemon.ask("exporters")["exporters"]] == ["file"]
+        with pytest.raises(OSError, match="refused"):
+            scrape(port)
+
+
+def scrape(port: int) -> str:
+    """The Prometheus page."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
+        return str(page.read().decode())
 
 
 def test_a_bad_file_of_rules_ends_the_start_with_a_sentence(tmp_path: Path) -> None:

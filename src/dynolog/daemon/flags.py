@@ -1,11 +1,13 @@
 """The daemon's own flags, and the full set that a daemon accepts."""
 
+import msgspec
+
 from dynolog.attribution.flags import FLAGS as ATTRIBUTION_FLAGS
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.collectors.spec import CollectorSpec
 from dynolog.daemon.glog_flags import GLOG_FLAGS
 from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
-from dynolog.exporters.registry import EXPORTERS
+from dynolog.exporters.registry import EXPORTERS, LIVE_FLAGS
 from dynolog.model.flag import Flag
 from dynolog.rpc.flags import FLAGS as RPC_FLAGS
 
@@ -126,5 +128,6 @@ def declared_flags() -> tuple[Flag, ...]:
         *DELIVERY_FLAGS,
         *(flag for exporter in EXPORTERS for flag in exporter.flags),
     ]
+    flags = [msgspec.structs.replace(flag, live=True) if flag.name in LIVE_FLAGS else flag for flag in flags]
     # Two collectors may share a flag (--per_cpu).
     return tuple({flag.name: flag for flag in flags}.values())

@@ -5,7 +5,8 @@ import errno
 import gc
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
 from dynolog import __version__
 from dynolog.collectors.registry import COLLECTORS
@@ -14,8 +15,9 @@ from dynolog.daemon.flag_parser import ParsedFlags
 from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.service_manager import ServiceManager
 from dynolog.daemon.wiring import Daemon
+from dynolog.exporters.registry import LIVE_FLAGS
 from dynolog.model.errors import AddressInUse, DynologError, FlagError
-from dynolog.model.flag import Settings
+from dynolog.model.flag import FlagValue, Settings
 from dynolog.model.reload import ReloadReport
 from dynolog.pipeline.config import config_of
 
@@ -139,7 +141,8 @@ class LifeCycle:
         except DynologError as error:
             _log.error("reload: log reopened, flags not reloaded: %s", error)
             return ReloadReport(errors=(f"flags not reloaded: {error}",))
-        kept, changed = self._take_over(parsed)
+        before = Settings(self._settings.flags.values(), self._settings.given)
+        kept, changed, refused = self._take_over(parsed)
         for sentence in parsed.warnings:
             _log.warning("%s", sentence)
         if kept:
@@ -147,28 +150,33 @@ class LifeCycle:
         parts: list[ReloadReport] = []
         if self._daemon is not None:
             self._daemon.pipeline.reconfigure(config_of(self._settings, COLLECTORS))
-            parts = [self._daemon.selections.reload(), await self._daemon.rpc.reload()]
+            exporters = await self._daemon.reload_exporters(before)
+            parts = [exporters, self._daemon.selections.reload(), await self._daemon.rpc.reload()]
         changed += [one for part in parts for one in part.changed]
         _log.info("reload: log reopened; %s", f"now in effect: {', '.join(changed)}" if changed else "no flag changed")
         return ReloadReport(
             changed=tuple(changed),
             waiting=(*kept, *(one for part in parts for one in part.waiting)),
-            errors=tuple(one for part in parts for one in part.errors),
+            errors=(*refused, *(one for part in parts for one in part.errors)),
             warnings=parsed.warnings,
         )
 
-    def _take_over(self, parsed: ParsedFlags) -> tuple[list[str], list[str]]:
-        """Put the live flags that changed into effect; the names of those that must wait, and what changed."""
+    def _take_over(self, parsed: ParsedFlags) -> tuple[list[str], list[str], list[str]]:
+        """Put the flags that changed into effect: the names of those that must wait, what changed, and why some were refused."""
         old, new = dict(self._settings.given), parsed.given
-        differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-        kept = [name for name in differing if not self._settings.flags[name].live]
-        merged = {**new, **{name: old[name] for name in kept if name in old}}
-        for name in kept:
-            if name not in old:
-                merged.pop(name, None)
-        self._settings.update(merged)
-        changed = [self._shown(name) for name in differing if name not in kept]
-        return sorted(f"--{name}" for name in kept), sorted(changed)
+        differing = {name for name in {**old, **new} if old.get(name) != new.get(name)}
+        exporters = differing & LIVE_FLAGS
+        waiting = {name for name in differing if not self._settings.flags[name].live}
+        wanted = _without(new, old, waiting)
+        refused: list[str] = []
+        if exporters and self._daemon is not None and (error := self._daemon.refuses_exporters(wanted)):
+            refused.append(f"flags of exporters not reloaded: {error}")
+            _log.error("reload: %s", refused[0])
+            wanted = _without(wanted, old, exporters)
+            differing -= exporters
+        self._settings.update(wanted)
+        changed = [self._shown(name) for name in differing - waiting]
+        return sorted(f"--{name}" for name in waiting), sorted(changed), refused
 
     def _shown(self, name: str) -> str:
         return f"--{name}" if self._settings.flags[name].secret else f"--{name}={self._settings.value(name)}"
@@ -182,6 +190,14 @@ class LifeCycle:
         timeout_s = self._settings.number("shutdown_timeout_s")
         if not self._daemon.fanout.close(min(timeout_s, _LOCAL_STOP_S), timeout_s):
             _log.warning("not everything could be delivered within --shutdown_timeout_s")
+
+
+def _without(
+    new: Mapping[str, FlagValue], old: Mapping[str, FlagValue], names: AbstractSet[str]
+) -> dict[str, FlagValue]:
+    """`new`, but what `old` gives for these names."""
+    kept = {name: old[name] for name in names if name in old}
+    return {name: value for name, value in new.items() if name not in names} | kept
 
 
 def _on_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dynolog.collectors import tpu
 from dynolog.collectors.registry import COLLECTORS, declared_catalogue
 from dynolog.collectors.spec import CollectorSpec, Context, Notices
+from dynolog.daemon import exporter_reload
 from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.gpu_owners import GpuOwners
 from dynolog.daemon.gpus import Gpus
@@ -17,10 +18,12 @@ from dynolog.exporters.selected import Selections
 from dynolog.exporters.spec import ExporterContext
 from dynolog.ipc.listener import IPC_NAME, IpcListener
 from dynolog.model.clock import SystemClock
-from dynolog.model.flag import Settings
+from dynolog.model.errors import DynologError
+from dynolog.model.flag import FlagValue, Settings
 from dynolog.model.gpu import GpuSample
 from dynolog.model.metric import Catalogue, Metric, Scope
 from dynolog.model.record import Record
+from dynolog.model.reload import ReloadReport
 from dynolog.model.status import IpcStatus
 from dynolog.pipeline.config import config_of
 from dynolog.pipeline.device_records import DeviceBoard
@@ -147,6 +150,22 @@ class Daemon:
     def ipc_status(self) -> IpcStatus | None:
         """The counters of the IPC, None when it is off. From any thread."""
         return self.ipc.status(self.traces.trainer_count) if self.ipc is not None else None
+
+    def refuses_exporters(self, given: Mapping[str, FlagValue]) -> str:
+        """Why the exporters could not run with these flags, or ""."""
+        new = Settings(self.settings.flags.values(), given)
+        try:
+            exporter_reload.check(self.selections, exporter_reload.replacements(self.settings, new), new)
+        except DynologError as error:
+            return str(error)
+        return ""
+
+    async def reload_exporters(self, before: Settings) -> ReloadReport:
+        """Let the exporters follow the flags, which were as in `before`."""
+        wanted = exporter_reload.replacements(before, self.settings)
+        errors = await exporter_reload.apply(self.selections, self.fanout, wanted, before, self.settings)
+        self.exporters = chosen(self.settings)
+        return ReloadReport(errors=errors)
 
     def _declare(self, spec: CollectorSpec, metrics: Sequence[Metric]) -> None:
         """Take metrics that only a running source can describe into the catalogue."""

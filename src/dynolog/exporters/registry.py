@@ -1,6 +1,8 @@
 """Every exporter, and which of them the flags turn on."""
 
 from dynolog.exporters import fbrelay, file, log, ods, otel, otlp, prometheus, remote_write, scuba, statsd, udsrelay
+from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
+from dynolog.exporters.selection_rules import FLAG as RULES_FLAG
 from dynolog.exporters.spec import ExporterSpec
 from dynolog.model.flag import Settings
 
@@ -17,6 +19,10 @@ EXPORTERS: tuple[ExporterSpec, ...] = (
     ods.SPEC,
     scuba.SPEC,
 )
+# A reload puts all of them into effect, but for the format, which is the log's own as well, and the rules, which are read again.
+_NOT_LIVE = frozenset((log.LOG_FORMAT.name, RULES_FLAG))
+SHARED_FLAGS = frozenset(flag.name for flag in DELIVERY_FLAGS) - _NOT_LIVE
+LIVE_FLAGS = SHARED_FLAGS | {flag.name for spec in EXPORTERS for flag in spec.flags} - _NOT_LIVE
 
 
 def chosen(settings: Settings) -> tuple[ExporterSpec, ...]:

@@ -10,6 +10,7 @@ from dynolog.exporters.selection import Selection
 from dynolog.exporters.selection_rules import FLAG, Rules, read_rules
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
 from dynolog.model.errors import FlagError
+from dynolog.model.flag import Settings
 from dynolog.model.record import Record
 from dynolog.model.reload import ReloadReport
 from dynolog.pipeline.delivery import Exporter, Progress, QueueingExporter
@@ -79,18 +80,21 @@ class Selections:
         self._rules = self._read()
         self._made: dict[str, SelectedExporter] = {}
 
-    def make(self, spec: ExporterSpec) -> Exporter:
-        """An exporter, behind its rules when there is a file."""
+    def make(self, spec: ExporterSpec, settings: Settings | None = None) -> Exporter:
+        """An exporter, behind its rules when there is a file; by `settings` where others than the daemon's are meant."""
+        context = self._with(settings)
         if not self._path:
-            return spec.factory(self._context)
+            return spec.factory(context)
         selection = self._selection(spec.name, self._rules)
-        exporter = spec.factory(self._renamed(selection))
+        exporter = spec.factory(_renamed(context, selection))
         made = self._made[spec.name] = _behind(exporter, selection)
         return made
 
-    def check(self, spec: ExporterSpec) -> None:
+    def check(self, spec: ExporterSpec, settings: Settings | None = None) -> None:
         """Raise the DynologError of an exporter that could not be made, without opening anything; its spool is not looked at."""
-        context = self._renamed(self._selection(spec.name, self._rules)) if self._path else self._context
+        context = self._with(settings)
+        if self._path:
+            context = _renamed(context, self._selection(spec.name, self._rules))
         if spec.check is not None:
             spec.check(context)
         else:
@@ -120,16 +124,22 @@ class Selections:
         self._rules = rules
         return ReloadReport(changed=tuple(changed), waiting=tuple(waiting))
 
-    def _renamed(self, selection: Selection) -> ExporterContext:
-        return msgspec.structs.replace(
-            self._context, catalogue=selection.renamed_catalogue, owners=selection.renamed_owners
-        )
+    def forget(self, spec: ExporterSpec) -> None:
+        """An exporter is no more."""
+        self._made.pop(spec.name, None)
+
+    def _with(self, settings: Settings | None) -> ExporterContext:
+        return self._context if settings is None else msgspec.structs.replace(self._context, settings=settings)
 
     def _read(self) -> dict[str, Rules]:
         return read_rules(self._path, self._names, self._context.catalogue) if self._path else {}
 
     def _selection(self, name: str, rules: dict[str, Rules]) -> Selection:
         return Selection(rules.get(name, Rules()), self._context.catalogue, self._context.owners)
+
+
+def _renamed(context: ExporterContext, selection: Selection) -> ExporterContext:
+    return msgspec.structs.replace(context, catalogue=selection.renamed_catalogue, owners=selection.renamed_owners)
 
 
 def _behind(exporter: Exporter, selection: Selection) -> SelectedExporter:

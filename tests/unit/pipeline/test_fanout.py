@@ -227,3 +227,50 @@ def test_one_record_larger_than_the_queue_is_still_delivered(one: RecordingExpor
     fanout.put(record(1))
     assert fanout.close(5)
     assert fanout.statuses()[0].sent == 1
+
+
+def test_an_exporter_is_replaced_and_its_successor_misses_nothing(
+    one: RecordingExporter, two: RecordingExporter
+) -> None:
+    """What comes between the two waits; what both counted is counted together."""
+    fanout = Fanout([("one", one)], SystemClock())
+    fanout.put(record(0))
+    assert fanout.take_out("one", 10, 10)
+    assert one.closed.is_set()
+    fanout.put(record(1))
+    assert fanout.statuses() == ()
+    fanout.put_in("one", two)
+    fanout.put(record(2))
+    assert fanout.close(10)
+    assert [entry.wall_ns for entry in one.records] == [0]
+    assert [entry.wall_ns for entry in two.records] == [1, 2]
+    assert [(status.name, status.sent, status.dropped) for status in fanout.statuses()] == [("one", 3, 0)]
+
+
+def test_what_an_exporter_could_not_deliver_before_it_was_taken_out_is_counted_as_dropped(
+    one: RecordingExporter, two: RecordingExporter
+) -> None:
+    two.gate.clear()
+    fanout = Fanout([("one", two)], SystemClock())
+    fanout.put(record(0))
+    assert two.entered.wait(10)
+    fanout.put(record(1))
+    assert not fanout.take_out("one", 0.05, 0.05)
+    fanout.put_in("one", one)
+    fanout.put(record(2))
+    one.wait_for(1)
+    two.gate.set()
+    assert fanout.close(10)
+    (status,) = fanout.statuses()
+    assert (status.sent, status.dropped, status.dropped_by) == (1, 2, {"shutdown": 2})
+
+
+def test_nothing_is_kept_for_one_that_does_not_come_back(one: RecordingExporter, two: RecordingExporter) -> None:
+    fanout = Fanout([("one", one)], SystemClock())
+    assert fanout.take_out("one", 10, 10)
+    fanout.forget("one")
+    fanout.put(record(0))
+    fanout.put_in("one", two)
+    fanout.put(record(1))
+    assert fanout.close(10)
+    assert [entry.wall_ns for entry in two.records] == [1]
