@@ -231,10 +231,10 @@ def test_a_machine_without_a_gpu_says_so(tmp_path: Path) -> None:
     (tmp_path / "root/sys/bus/pci/devices/0000:00:01.0").mkdir(parents=True)
     (tmp_path / "root/proc").mkdir()
     with running_daemon(tmp_path / "d", "--enable_gpu_monitor", INTERVAL, f"--root_dir={tmp_path / 'root'}") as daemon:
-        daemon.wait_for("gpu is not available: gpu: no backend works here (dcgm: no NVIDIA device is in this machine")
+        daemon.wait_for("gpu is not available: GPUs: no backend works here (dcgm: no NVIDIA device is in this machine")
         shown = daemon.dyno("gpus")
         assert shown.returncode == 1
-        assert "No GPU is read: gpu: no backend works here" in shown.stdout
+        assert "No GPU is read: GPUs: no backend works here" in shown.stdout
 
 
 def test_without_the_flag_nothing_is_started(tmp_path: Path) -> None:

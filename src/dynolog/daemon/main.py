@@ -92,6 +92,8 @@ def _run(settings: Settings, flags: Sequence[Flag], given: list[str], said: tupl
     try:
         LifeCycle(settings, sink, lambda: FlagParser(flags).parse(given), said).run()
     except DynologError as error:
+        if settings.text("log_file"):  # without one the next line is in the same place
+            root.error("dynolog ends: %s", error)
         sink.flush(1)
         sys.stderr.write(f"dynolog: {error}\n")
         code = exit_code_of(error)

@@ -159,8 +159,10 @@ class GpuAccess:
             return errors[0]
         reasons = "; ".join(map(str, errors))
         if any(error.remedy for error in errors):
-            return SourceUnavailable("gpu", "no backend works here", reasons)
-        return SourceUnavailable("gpu", f"no backend works here ({reasons})")
+            return SourceUnavailable("GPUs", "no backend works here", reasons)
+        return SourceUnavailable(
+            "GPUs", f"no backend works here ({reasons})", "where there is no GPU, leave --enable_gpu_monitor out"
+        )
 
     def _open_one(self, candidates: Sequence[Candidate]) -> None:
         """Open the first that can be. Raises SourceUnavailable when none can."""

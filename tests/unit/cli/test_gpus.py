@@ -142,7 +142,7 @@ def test_the_source_tells_what_it_is_and_what_is_wrong(gpu: GpuStatus, said: str
     ("gpu", "said"),
     [
         (GpuStatus(enabled=False), "--enable_gpu_monitor"),
-        (GpuStatus(enabled=True, why="gpu: no backend works here"), "No GPU is read: gpu: no backend works here"),
+        (GpuStatus(enabled=True, why="GPUs: no backend works here"), "No GPU is read: GPUs: no backend works here"),
         (GpuStatus(enabled=True, backend="nvml"), "nvml finds no GPU"),
         (GpuStatus(enabled=True, backend="nvml", expected=2), "No sample"),
     ],
