@@ -119,6 +119,7 @@ def test_the_status_tells_of_a_call_that_hangs_before_it_is_given_up(sourced: So
     source = sourced.make(0.0)
     sourced.source = source
     wait_until(lambda: source.read() is not None)
+    wait_until(lambda: not source._is_asked)  # the last read asked once more
     sourced.machine.clock.move(10 * INTERVAL_S)
     assert source.status().why == ""
     sourced.machine.hold.clear()
