@@ -161,6 +161,41 @@ def test_ranks_of_one_host_share_its_samples_and_are_fetched_once_each(tmp_path:
         assert plain.read_bytes() == once
 
 
+def test_iterations_are_covered_from_their_first_to_their_last(tmp_path: Path) -> None:
+    """With the warm-up of 5 s that nobody asked away, for which libkineto does not wait when it counts iterations."""
+    with running_daemon(tmp_path / "d") as daemon, running_trainer(trainer_env(tmp_path, daemon.ipc_dir)) as trainer:
+        daemon.wait_for_trainers(1)
+        asked = (
+            "--iterations",
+            "20",
+            "--profile-start-iteration-roundup",
+            "1",
+            "--host-interval-ms",
+            "50",
+            "--fetch",
+            str(tmp_path / "got"),
+        )
+        answer = daemon.ask("gputrace", "--log-file", f"{tmp_path}/t.json", *asked)
+        (fetched,) = answer["fetched"]
+        assert fetched.get("error") is None, fetched
+        sampled = daemon.ask("trace", "host", answer["request_id"])["blocks"]
+        trace = read(tmp_path / "got" / f"t_{trainer.pid}.json")
+    own = [event for event in trace["traceEvents"] if event["ph"] == "X" and event.get("cat") == "cpu_op"]
+    begin_ns = min(wall_ns(trace, event) for event in own)
+    end_ns = max(wall_ns(trace, event) + int(event["dur"] * 1000) for event in own)
+    times = sorted(
+        (at_ns, at_ns + elapsed_ns)
+        for block in sampled
+        if any(series["name"] == "cpu_user_pct" for series in block["series"])
+        for at_ns, elapsed_ns in zip(block["begin_wall_ns"], block["elapsed_ns"], strict=True)
+    )
+    late_ms = (times[0][0] - begin_ns) / MS  # negative when nothing holds up the sampler's thread
+    assert late_ms <= 50, f"the recording began {late_ms:.1f} ms before the first sample"
+    assert times[-1][1] >= end_ns
+    assert all(next_ns - until_ns < 20 * MS for (_, until_ns), (next_ns, _) in itertools.pairwise(times)), "no gap"
+    assert len(host_counters(trace, "cpu_user_pct")) >= 2
+
+
 def test_a_daemon_that_restarts_meanwhile_or_was_not_asked_leaves_the_trace_as_it_is(tmp_path: Path) -> None:
     recording = ("--log-file", f"{tmp_path}/t.json", "--duration-ms", "300", "--warmup-s", "0")
     with running_daemon(tmp_path / "d") as daemon, running_trainer(trainer_env(tmp_path, daemon.ipc_dir)) as trainer:

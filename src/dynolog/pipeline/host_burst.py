@@ -159,10 +159,11 @@ class HostBurst:
         """From the first sample to the last that anybody wants now."""
         cpu_began_ns, began_ns = time.thread_time_ns(), self._clock.monotonic_ns()
         sampling = _Sampling(self._make_source(), self._held)
-        if not self._sleep_an_interval(0):
-            return
+        # At once, not at a multiple of the interval: what begins to be recorded now would be without values up to there.
         self._put(sampling.take())
-        while self._sleep_an_interval(sampling.cost_ns):
+        rest_ns = SHORTEST_INTERVAL_NS
+        while self._sleep_an_interval(sampling.cost_ns, rest_ns):
+            rest_ns = 0
             self._put(sampling.take())
         # Where the interval is long, the end of what was recorded lies in a part of one.
         self._put(sampling.take())
@@ -175,10 +176,10 @@ class HostBurst:
             "".join(f"; without {name} ({why})" for name, why in sampling.missing.items()),
         )
 
-    def _sleep_an_interval(self, cost_ns: int) -> bool:
+    def _sleep_an_interval(self, cost_ns: int, least_ns: int) -> bool:
         """To the next multiple of the interval on the wall clock, so that hosts can be compared, or a later one where readings are dear.
 
-        False when nobody wants samples now.
+        At least `least_ns`. False when nobody wants samples now.
         """
         with self._changed:
             while True:
@@ -192,7 +193,7 @@ class HostBurst:
                 if not wanted:
                     return False
                 interval_ns = min(wanted)
-                rest_ns = max(int(cost_ns / MOST_CPU_RATIO) - interval_ns, 0)
+                rest_ns = max(int(cost_ns / MOST_CPU_RATIO) - interval_ns, least_ns)
                 due_ns = now_ns + rest_ns + interval_ns - (self._clock.wall_ns() + rest_ns) % interval_ns
                 if self._wait_until(due_ns):
                     return True

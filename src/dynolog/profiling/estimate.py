@@ -13,6 +13,7 @@ from dynolog.profiling.trainer import Trainer
 DEFAULT_INTERVAL_S = 5.0
 # Between taking a config and the warm-up libkineto's own loop turns once a second.
 ACCEPT_S = 1.0
+# A config for iterations is taken up by the next optimizer step, and waits for neither that loop nor the warm-up.
 # Writing: seconds for an ordinary trace, minutes for one of GB; past this a ready trainer without a file is looked at hard.
 _WRITING_S = 5.0
 # An ordinary trace is written and checked in about this.
@@ -40,7 +41,7 @@ def estimate(trainer: Trainer, config: KinetoConfig, now_ns: int, wall_ns: int) 
     since_s = (now_ns - trainer.last_poll_ns) / 1e9
     to_poll_s = max(interval_s - since_s, 0.0)
     if config.mode is Mode.ITERATIONS:
-        return Estimate(to_poll_s=to_poll_s, to_start_s=ACCEPT_S, total_s=to_poll_s + ACCEPT_S)
+        return Estimate(to_poll_s=to_poll_s, to_start_s=0.0, total_s=to_poll_s + _ORDINARY_WRITING_S)
     to_start_s = ACCEPT_S + config.effective_warmup_s
     begins_s = to_poll_s + to_start_s
     if config.start_time_ms:
@@ -95,8 +96,8 @@ def notes(config: KinetoConfig, trainers: Sequence[Trainer], estimates: Sequence
     said = []
     if config.mode is Mode.ITERATIONS:
         said.append(
-            f"recording begins about {slowest.total_s:.0f} s from now at the earliest ({polls}), and ends after "
-            f"{config.iterations} iterations"
+            f"recording begins with an iteration after the next poll, which comes within {slowest.to_poll_s:.1f} s ({polls}), and ends "
+            f"after {config.iterations} iterations"
         )
         if len(trainers) > 1:
             said.append(

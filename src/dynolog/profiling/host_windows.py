@@ -6,7 +6,7 @@ import msgspec
 
 from dynolog.model.clock import Clock
 from dynolog.profiling.captures import Capture
-from dynolog.profiling.kineto_config import KinetoConfig
+from dynolog.profiling.kineto_config import KinetoConfig, Mode
 
 # Before the recording can begin, and after it should have ended.
 _LEAD_NS = 500_000_000
@@ -46,6 +46,8 @@ class NoHostSampler:
 
 
 class _Plan(msgspec.Struct, frozen=True):
+    """When recording begins after delivery; `longest_s` is None for iterations, which wait for neither a start time nor the warm-up."""
+
     start_time_ms: int
     warmup_s: float
     longest_s: float | None
@@ -64,7 +66,8 @@ class HostWindows:
         """Sample beside this capture, once it is delivered."""
         if capture.state.is_final:
             return
-        self._plans[capture.id] = _Plan(config.start_time_ms, config.effective_warmup_s, capture.longest_s)
+        longest_s = None if config.mode is Mode.ITERATIONS else capture.longest_s
+        self._plans[capture.id] = _Plan(config.start_time_ms, config.effective_warmup_s, longest_s)
         self._sampler.arm(capture.id, interval_ms * _NS_PER_MS)
 
     def on_change(self, capture: Capture) -> None:
@@ -83,11 +86,11 @@ class HostWindows:
             self._sampler.window(capture.id, *self._window_ns(plan))
 
     def _window_ns(self, plan: _Plan) -> tuple[int, int]:
-        """From a delivery that is now: recording begins when the warm-up is over, or at the start time."""
+        """From a delivery that is now: recording begins when the warm-up is over, or at the start time; iterations may begin at once."""
+        if plan.longest_s is None:
+            return 0, _UNKNOWN_END_NS
         to_start_ns = 0
         if plan.start_time_ms:
             to_start_ns = max(plan.start_time_ms * _NS_PER_MS - self._clock.wall_ns(), 0)
         begin_in_ns = max(int(plan.warmup_s * 1e9), to_start_ns) - _LEAD_NS
-        if plan.longest_s is None:
-            return begin_in_ns, begin_in_ns + _UNKNOWN_END_NS
         return begin_in_ns, to_start_ns + int(plan.longest_s * 1e9) + _MARGIN_NS

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 import pytest
 
-from dynolog.model.clock import SystemClock
+from dynolog.model.clock import Clock, SystemClock
 from dynolog.pipeline import host_burst
 from dynolog.pipeline.host_burst import HostBurst, Sample
 
@@ -50,10 +50,10 @@ class Source:
 class Bursts:
     """A burst and the sources that it made."""
 
-    def __init__(self, held: tuple[Callable[[], Sample | None], ...] = ()) -> None:
+    def __init__(self, held: tuple[Callable[[], Sample | None], ...] = (), clock: Clock | None = None) -> None:
         self.sources: list[Source] = []
         self.next: Callable[[], Source] = Source
-        self.burst = HostBurst(self._make, SystemClock(), held)
+        self.burst = HostBurst(self._make, clock or SystemClock(), held)
 
     def _make(self) -> Source:
         self.sources.append(self.next())
@@ -119,6 +119,29 @@ def test_a_time_ends_by_itself(bursts: Bursts) -> None:
     bursts.burst.window("a", 0, 100 * MS)
     bursts.until(lambda: not bursts.is_running)
     assert bursts.samples()
+
+
+class JustPast(SystemClock):
+    """Its wall clock has just passed a multiple of any interval: the next one of 10 s is 10 s away."""
+
+    def __init__(self) -> None:
+        self._began_ns = time.monotonic_ns()
+
+    def wall_ns(self) -> int:
+        return 10**18 + MS + time.monotonic_ns() - self._began_ns
+
+
+def test_the_first_reading_does_not_wait_for_a_multiple_of_the_interval() -> None:
+    """All may be recorded before that comes."""
+    bursts = Bursts(clock=JustPast())
+    bursts.burst.arm("a", 10_000 * MS)
+    began_ns = time.monotonic_ns()
+    bursts.burst.window("a", 0, FOR_EVER)
+    bursts.until(lambda: bursts.sources and bursts.sources[0].readings)
+    bursts.burst.done("a")
+    bursts.until(lambda: not bursts.is_running)
+    assert time.monotonic_ns() - began_ns < 5_000 * MS
+    assert len(bursts.samples()) == 1, "from the begin to where it was over"
 
 
 def test_one_sampler_serves_all_at_the_shortest_interval(bursts: Bursts) -> None:

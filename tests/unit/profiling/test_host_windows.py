@@ -79,11 +79,14 @@ def test_with_a_start_time_it_begins_just_before_that(service: Sampled) -> None:
     assert end_ns > 50_000 * MS
 
 
-def test_iterations_have_no_known_end_but_a_bound(service: Sampled) -> None:
-    (capture,) = service.ask(config=ITERATIONS, host_interval_ms=100).captures
+@pytest.mark.parametrize("more", ["", "ACTIVITIES_WARMUP_PERIOD_SECS=30\n", "PROFILE_START_TIME=4102444800000\n"])
+def test_iterations_may_be_recorded_at_once_and_have_no_known_end_but_a_bound(service: Sampled, more: str) -> None:
+    """libkineto waits for neither the warm-up nor the start time when it counts iterations."""
+    (capture,) = service.ask(config=ITERATIONS + more, host_interval_ms=100).captures
+    assert not service.seen.windows
+    service.clock.pass_s(3)
     assert service.poll(100)
-    begin_ns, end_ns = service.seen.windows[capture.id]
-    assert end_ns - begin_ns == 600 * 10**9
+    assert service.seen.windows[capture.id] == (0, 600 * 10**9)
 
 
 def test_a_reply_that_did_not_get_through_has_its_time_told_anew(service: Sampled) -> None:
@@ -93,6 +96,16 @@ def test_a_reply_that_did_not_get_through_has_its_time_told_anew(service: Sample
     service.seen.windows.clear()
     assert service.poll(100)
     assert capture.id in service.seen.windows
+
+
+def test_a_lost_reply_for_iterations_begins_anew_at_the_next_one(service: Sampled) -> None:
+    (capture,) = service.ask(config=ITERATIONS, host_interval_ms=100).captures
+    assert service.poll(100)
+    service.lose_reply(100)
+    service.seen.windows.clear()
+    service.clock.pass_s(5)
+    assert service.poll(100)
+    assert service.seen.windows == {capture.id: (0, 600 * 10**9)}
 
 
 def test_a_process_that_ends_before_it_was_asked_ends_the_wish(service: Sampled) -> None:

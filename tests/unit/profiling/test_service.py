@@ -185,6 +185,17 @@ def test_iterations_say_that_ranks_may_start_apart(service: FakeService) -> None
     assert "not all were seen polling twice" in notes
 
 
+def test_iterations_are_not_said_to_wait_for_anything_but_the_next_poll(service: FakeService) -> None:
+    service.trainer(facts(10))
+    service.clock.pass_s(2)
+    service.poll(10)
+    service.clock.pass_s(0.5)
+    (said,) = [note for note in service.ask(config=ITERATIONS, dry_run=True).notes if "recording begins" in note]
+    assert "an iteration after the next poll, which comes within 1.5 s (they poll every 2.0 s)" in said
+    assert "at the earliest" not in said
+    assert "after 3 iterations" in said
+
+
 def test_a_lost_reply_is_sent_again(service: FakeService) -> None:
     service.trainer(facts(10))
     outcome = service.ask()
