@@ -104,7 +104,9 @@ def merge(
     before, file_bytes, moved = 0, 0, 0
     notes = [note for clock, _ in clocks for note in _doubts(clock)]
     with writing(output, [head.path for head in heads]) as writer:
-        writer.begin({"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns})
+        # In the head, by which a folder's traces are told apart.
+        merged = {"dynolog": {"merged": len(heads)}}
+        writer.begin({"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns, **merged})
         for place, (head, (clock, _)) in enumerate(zip(heads, clocks, strict=True)):
             columns = _loaded(head.path, progress)
             split, its_moved = split_overlaps(columns)
@@ -123,8 +125,7 @@ def merge(
             file_bytes += rewriting.report.file_bytes
             moved += its_moved
             notes += [f"rank {clock.rank}: {sentence}" for sentence in rewriting.report.sentences()]
-        ranks = {"ranks": [clock for clock, _ in clocks], "dynolog": {"merged": len(heads)}}
-        writer.end(msgspec.to_builtins(ranks))
+        writer.end(msgspec.to_builtins({"ranks": [clock for clock, _ in clocks]}))
     exported = Exported(
         output=output,
         events_before=before,

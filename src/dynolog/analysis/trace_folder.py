@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from dynolog.analysis.derived_names import derived
 from dynolog.analysis.trace_head import whole
 from dynolog.fleet.manifest import Manifest, read_manifest
 from dynolog.fleet.targets import HostsError
@@ -23,6 +24,7 @@ _MEMBER = {
     "world_size": re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[]*?"world_size"\s*:\s*"?(\d+)'),
     "host": re.compile(rb'"host_name"\s*:\s*"([^"\\]*)"'),
 }
+_MERGED = re.compile(rb'"dynolog"\s*:\s*\{\s*"merged"')
 # `host_rank12_4711.json`; else `_r3_`, which may also be a part of a host's name.
 _RANK_IN_NAME = tuple(re.compile(rf"(?:^|[^a-z]){word}[-_]?(\d+)(?![0-9a-z])", re.IGNORECASE) for word in ("rank", "r"))
 _THREADS = 8
@@ -33,6 +35,7 @@ class TraceFileHead(msgspec.Struct, frozen=True, kw_only=True):
     """A trace file by its head. `rank_from` says where the rank comes from: "file", "name", "manifest", "" when it is not known.
 
     `offset_ns` is what the manifest says of its host's clock: how far it is ahead of ours; None when nothing does.
+    `merged`: several ranks are in it, put together by `dyno trace merge`.
     """
 
     path: str
@@ -42,6 +45,7 @@ class TraceFileHead(msgspec.Struct, frozen=True, kw_only=True):
     world_size: int | None = None
     host: str = ""
     offset_ns: int | None = None
+    merged: bool = False
 
 
 class RanksUnclear(DynologError):  # noqa: N818 - it says what is the case
@@ -58,6 +62,8 @@ class Folder(msgspec.Struct, frozen=True):
 
 def scan(paths: Sequence[str], ranks: Sequence[int] = ()) -> Folder:
     """The traces among files and in folders. Files that were named must be traces; in a folder others are left aside.
+
+    So are, in a folder, traces that were made of others there: by their names (`t.slice.json.gz` beside `t.json`), or merged. It is noted.
 
     A rank is what `ranks` says, in the order of the files, else what the file says, a manifest beside it, or its name (`rank12`,
     `rank_12`, `_r3_`). One trace without any is rank 0, which is noted. Raises RanksUnclear when several have none, or two the same,
@@ -76,7 +82,8 @@ def scan(paths: Sequence[str], ranks: Sequence[int] = ()) -> Folder:
     for path in named:
         if heads[path] is None:
             raise RanksUnclear(f"{path} is no trace")
-    found = [head for head in heads.values() if head is not None]
+    made = _made({path: head for path, head in heads.items() if head is not None}) - set(named)
+    found = [head for path, head in heads.items() if head is not None and path not in made]
     manifests = {place: _manifest(place) for place in {os.path.dirname(head.path) for head in found}}
     found = [_known_by(manifests[os.path.dirname(head.path)], head) for head in found]
     if ranks:
@@ -85,7 +92,20 @@ def scan(paths: Sequence[str], ranks: Sequence[int] = ()) -> Folder:
         found = [
             msgspec.structs.replace(head, rank=rank, rank_from="given") for head, rank in zip(found, ranks, strict=True)
         ]
-    return _ranked(found, [path for path, head in heads.items() if head is None])
+    folder = _ranked(found, [path for path, head in heads.items() if head is None])
+    if made:
+        folder.notes.append(
+            f"{len(made)} left out that dyno trace made of other traces there, such as {os.path.basename(min(made))}: "
+            "name a file to have it read"
+        )
+    return folder
+
+
+def _made(heads: dict[str, TraceFileHead]) -> set[str]:
+    """Paths of traces that were made of others in their folder."""
+    originals = {os.path.dirname(path) for path, head in heads.items() if not head.merged}
+    merged = {path for path, head in heads.items() if head.merged and os.path.dirname(path) in originals}
+    return merged.union(derived(heads))
 
 
 def _read_heads(paths: Sequence[str]) -> dict[str, TraceFileHead | None]:
@@ -144,6 +164,7 @@ def read_head(path: str) -> TraceFileHead | None:
         rank_from=rank_from if rank is not None else "",
         world_size=whole(found.get("world_size")),
         host=found.get("host", ""),
+        merged=_MERGED.search(data) is not None,
     )
 
 

@@ -9,13 +9,14 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import BinaryIO, Protocol, cast
 
 from dynolog.analysis.host_tracks import original_sha256_of
 from dynolog.cli.exit_codes import USAGE, CommandError
 from dynolog.cli.fetch_names import names_for, safe_name
 from dynolog.cli.fetched import Fetched
 from dynolog.cli.host_tracks import Amended, HostTracks
+from dynolog.fleet.distributed_info import DistributedInfo, add_info, sha256_before, sha256_before_in
 from dynolog.model.capture import CaptureInfo, CaptureState
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.rpc.client import CannotReach, NoAnswer, Target
@@ -59,7 +60,10 @@ def fetch_all(
     compress: bool,
     host: HostTracks | None = None,
 ) -> list[Fetched]:
-    """Bring the written files of these captures into a directory, which is made when it is missing; with the tracks of `host` in them."""
+    """Bring the written files of these captures into a directory, which is made when it is missing.
+
+    A trace that does not say its rank is told it, as far as the daemon knows, and gets the tracks of `host`.
+    """
     try:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:
@@ -77,6 +81,7 @@ def fetch_all(
                     capture.id,
                     path,
                     compress=compress,
+                    info=_info_of(capture),
                     amend=functools.partial(host.add_to_capture, target, capture) if host else None,
                 )
             )
@@ -85,6 +90,12 @@ def fetch_all(
         except OSError as error:
             fetched.append(Fetched(capture_id=capture.id, path=path, error=error.strerror or str(error)))
     return fetched
+
+
+def _info_of(capture: CaptureInfo) -> DistributedInfo | None:
+    if capture.rank is None or (capture.file is not None and capture.file.memory_snapshot):
+        return None
+    return DistributedInfo(rank=capture.rank, world_size=capture.world_size)
 
 
 def _already_here(capture: CaptureInfo, path: str, *, compress: bool) -> Fetched | None:
@@ -116,11 +127,12 @@ def fetch_one(
     *,
     compress: bool,
     pause_s: float = _PAUSE_S,
+    info: DistributedInfo | None = None,
     amend: Amend | None = None,
 ) -> Fetched:
     """Bring one file to `path` (with `.gz` when compressed here). Raises FetchError, FetchInterrupted, RequestError, OSError.
 
-    `amend` makes another file of what has come, once it is whole and checked.
+    Once it is whole and checked, `info` is added where it says none, and `amend` makes another file of that.
 
     What has come is kept beside it as `.NAME.ID.part` when the stream breaks for good, and the next try goes on from there.
     """
@@ -143,17 +155,22 @@ def fetch_one(
             os.unlink(part)
             raise FetchError("its SHA-256 is not what the daemon announced: nothing was kept, try again")
         os.fsync(file.fileno())
-        amended = amend(part, part + ".host") if amend else Amended()
-        source, final = part + ".host" if amended.tracks else part, path
+        source, final = part, path
+        has_info = info is not None and add_info(source, info, part + ".rank")
+        if has_info:
+            source = part + ".rank"
+        amended = amend(source, part + ".host") if amend else Amended()
+        if amended.tracks:
+            source = part + ".host"
         with open(source, "rb") as ready:
             is_gzip = _is_gzip(ready.fileno())
             if compress and not is_gzip:
                 final += ".gz"
                 source = _compressed(ready.fileno(), part)
         with open(source, "rb") as ready:
-            fetched_sha256 = _sha256(ready.fileno()) if amended.tracks else ""
+            fetched_sha256 = _sha256(ready.fileno()) if has_info or amended.tracks else ""
         _put_in_place(source, final, directory)
-        for left in (part, part + ".host"):
+        for left in (part, part + ".rank", part + ".host"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(left)
     return Fetched(
@@ -162,6 +179,7 @@ def fetch_one(
         size_bytes=header.size_bytes,
         sha256=header.sha256,
         fetched_sha256=fetched_sha256,
+        distributed_info_added=has_info,
         host_tracks=amended.tracks,
         host_note=amended.note,
     )
@@ -256,22 +274,25 @@ def _put_in_place(source: str, final: str, directory: str) -> None:
         os.close(handle)
 
 
-def _digests(path: str) -> tuple[str, ...]:
-    """SHA-256 of a file as it is, without the tracks of the host, and unpacked when it is gzip; none when it cannot be read."""
+def _digests(path: str) -> Iterator[str]:
+    """SHA-256 of a file as it is, without what was added here, and unpacked when it is gzip; none when it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return ()
+        return
     try:
-        digests = (_sha256(descriptor), original_sha256_of(path))
-        return (*digests, _unpacked_sha256(descriptor)) if _is_gzip(descriptor) else digests
+        yield _sha256(descriptor)
+        yield original_sha256_of(path)
+        yield sha256_before(path)
+        if _is_gzip(descriptor):
+            yield from _unpacked_digests(descriptor)
     except (OSError, EOFError, zlib.error):  # a directory of that name, or a gzip that ends too early
-        return ()
+        return
     finally:
         os.close(descriptor)
 
 
-def _unpacked_sha256(descriptor: int) -> str:
+def _unpacked_digests(descriptor: int) -> Iterator[str]:
     import gzip  # noqa: PLC0415 - only with --gzip
 
     digest = hashlib.sha256()
@@ -279,4 +300,5 @@ def _unpacked_sha256(descriptor: int) -> str:
     with open(descriptor, "rb", closefd=False) as raw, gzip.GzipFile(fileobj=raw) as packed:
         while block := packed.read(_BLOCK_BYTES):
             digest.update(block)
-    return digest.hexdigest()
+        yield digest.hexdigest()
+        yield sha256_before_in(cast("BinaryIO", packed))

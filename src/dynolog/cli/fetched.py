@@ -6,8 +6,8 @@ import msgspec
 class Fetched(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One file brought here; `error` says why not. `sha256` is of the file as the trainer wrote it.
 
-    With `host_tracks` so many counter tracks of the host were added, and `fetched_sha256` is of the file with them; `host_note` says why
-    there are none.
+    With `distributed_info_added` its rank was added, with `host_tracks` so many counter tracks of the host; then `fetched_sha256` is of the
+    file with them. `host_note` says why there are no tracks.
     """
 
     capture_id: str
@@ -16,6 +16,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sha256: str = ""
     already_here: bool = False
     fetched_sha256: str = ""
+    distributed_info_added: bool = False
     host_tracks: int = 0
     host_note: str = ""
     error: str = ""

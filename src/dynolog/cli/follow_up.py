@@ -115,6 +115,8 @@ def _report_fetched(fetched: Sequence[Fetched], *, as_json: bool) -> int:
             print(printable(f"dyno: {file.path} was not fetched: {file.error}"), file=sys.stderr)
         elif not as_json:
             what = "is here already" if file.already_here else f"fetched, {size(file.size_bytes)}, SHA-256 checked"
+            if file.distributed_info_added:
+                what += ", with its rank"
             if file.host_tracks:
                 what += f", with {count(file.host_tracks, 'counter track')} of the host"
             print(printable(f"{file.path}: {what}"))

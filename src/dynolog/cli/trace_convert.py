@@ -4,7 +4,15 @@ import argparse
 from functools import partial
 
 from dynolog.cli.exit_codes import DONE
-from dynolog.cli.trace_files import add_output, needs_analysis, output_name, print_exported, progress_bar, readable
+from dynolog.cli.trace_files import (
+    add_output,
+    needs_analysis,
+    output_name,
+    print_exported,
+    progress_bar,
+    readable,
+    replacing,
+)
 from dynolog.rpc.client import Target
 
 
@@ -41,10 +49,11 @@ class TraceConvert:
         from dynolog.analysis.exporting import export, survey  # noqa: PLC0415 - numpy
 
         path: str = arguments.file
-        with readable(path), progress_bar([path], passes=2, quiet=arguments.json) as show:
+        output = output_name(arguments, "strict")
+        with readable(path), replacing(output), progress_bar([path], passes=2, quiet=arguments.json) as show:
             exported = export(
                 path,
-                output_name(arguments, "strict"),
+                output,
                 columns=survey(path, partial(show, path)),
                 lanes=not arguments.keep_overlaps,
                 absolute={"keep": None, "absolute": True, "relative": False}[arguments.base],

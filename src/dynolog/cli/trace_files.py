@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from dynolog.analysis.derived_names import derived_name
 from dynolog.cli.exit_codes import USAGE, CommandError
 from dynolog.cli.printable import printable
 from dynolog.cli.quantities import count, size
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SUFFIXES = (".gz", ".json", ".pt.trace")
-
 
 def needs_analysis() -> None:
     """Raises CommandError that says what to install."""
     try:
         import numpy  # noqa: F401, PLC0415 - optional, and 80 ms
     except ImportError:
-        raise CommandError("reading traces needs numpy: pip install 'dynolog[analysis]'") from None
+        raise CommandError(
+            f"reading traces needs numpy: pip install 'dynolog[analysis]', or install numpy for {sys.executable}"
+        ) from None
 
 
 def add_output(parser: argparse.ArgumentParser, what: str) -> None:
@@ -45,10 +46,16 @@ def output_name(arguments: argparse.Namespace, what: str) -> str:
     """Where to write."""
     if arguments.output:
         return str(arguments.output)
-    stem: str = arguments.file
-    for suffix in _SUFFIXES:
-        stem = stem.removesuffix(suffix)
-    return f"{stem}.{what}.json.gz"
+    return derived_name(arguments.file, what)
+
+
+@contextlib.contextmanager
+def replacing(output: str) -> Iterator[None]:
+    """Says it when the block has put another file in the place of one that was there."""
+    was_there = os.path.lexists(output)
+    yield
+    if was_there:
+        print(printable(f"note: replaces {output}, which was there"), file=sys.stderr)
 
 
 @contextlib.contextmanager

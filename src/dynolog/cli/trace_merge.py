@@ -7,7 +7,7 @@ from dynolog.cli.printable import printable
 from dynolog.cli.quantities import microseconds
 from dynolog.cli.reply_text import print_json
 from dynolog.cli.table import table
-from dynolog.cli.trace_files import needs_analysis, print_exported, progress_bar, readable
+from dynolog.cli.trace_files import needs_analysis, print_exported, progress_bar, readable, replacing
 from dynolog.rpc.client import Target
 
 
@@ -42,7 +42,7 @@ class TraceMerge:
         with readable(", ".join(arguments.files)):
             folder = scan(arguments.files, arguments.ranks)
             paths = [head.path for head in folder.traces]
-            with progress_bar(paths, passes=2, quiet=arguments.json) as show:
+            with replacing(arguments.output), progress_bar(paths, passes=2, quiet=arguments.json) as show:
                 merged = merge(folder.traces, arguments.output, align=arguments.align, progress=show)
         if arguments.json:
             print_json(merged)

@@ -4,7 +4,15 @@ import argparse
 from functools import partial
 
 from dynolog.cli.exit_codes import DONE
-from dynolog.cli.trace_files import add_output, needs_analysis, output_name, print_exported, progress_bar, readable
+from dynolog.cli.trace_files import (
+    add_output,
+    needs_analysis,
+    output_name,
+    print_exported,
+    progress_bar,
+    readable,
+    replacing,
+)
 from dynolog.rpc.client import Target
 
 _DEFAULT = "python,stacks,shapes"
@@ -51,10 +59,11 @@ class TraceShrink:
             )
         ]
         path: str = arguments.file
-        with readable(path), progress_bar([path], quiet=arguments.json) as show:
+        output = output_name(arguments, "small")
+        with readable(path), replacing(output), progress_bar([path], quiet=arguments.json) as show:
             exported = export(
                 path,
-                output_name(arguments, "small"),
+                output,
                 filters=filters,
                 changes=[DropArguments(None if "args" in drop else names)],
                 progress=partial(show, path),

@@ -13,6 +13,7 @@ from dynolog.cli.trace_files import (
     print_exported,
     progress_bar,
     readable,
+    replacing,
     usage,
 )
 from dynolog.rpc.client import Target
@@ -53,13 +54,14 @@ class TraceSlice:
         from dynolog.analysis.exporting import export, survey  # noqa: PLC0415
 
         path: str = arguments.file
-        with readable(path), progress_bar([path], passes=2, quiet=arguments.json) as show:
+        output = output_name(arguments, "slice")
+        with readable(path), replacing(output), progress_bar([path], passes=2, quiet=arguments.json) as show:
             columns = survey(path, partial(show, path))
             from_ns, to_ns = _window(arguments, columns)
             base_ns = columns.head.base_ns
             exported = export(
                 path,
-                output_name(arguments, "slice"),
+                output,
                 filters=[keep_time(from_ns - base_ns, to_ns - base_ns)],
                 columns=columns,
                 progress=partial(show, path),

@@ -52,8 +52,8 @@ def scan(file: BinaryIO) -> TraceScan:
     return TraceScan(has_info=False, backend=backends.pop().decode() if len(backends) == 1 else "")
 
 
-def add_info(path: str, info: DistributedInfo) -> bool:
-    """Add it to a file, replaced in one step; False when it has one already or is no JSON object as plain text.
+def add_info(path: str, info: DistributedInfo, output: str = "") -> bool:
+    """Add it to a file, replaced in one step or written as `output`; False when it has one already or is no JSON object as plain text.
 
     A `backend` that is not given is taken from the collectives in the trace, when they are all of one. Raises OSError.
     """
@@ -68,7 +68,7 @@ def add_info(path: str, info: DistributedInfo) -> bool:
         file.seek(opening.end())
         if file.read(_LONGEST_HEAD).lstrip().startswith(b"}"):
             head = head[:-1]  # no comma in an object that was empty
-        with written_whole(path) as copy:
+        with written_whole(output or path) as copy:
             copy.write(opening[0] + head)
             for block in _blocks(file, opening.end()):
                 copy.write(block)
@@ -77,23 +77,30 @@ def add_info(path: str, info: DistributedInfo) -> bool:
 
 def sha256_of(path: str) -> str:
     """The SHA-256 of a file. Raises OSError."""
-    return _digest(path, 0, 0)
+    with open(path, "rb") as file:
+        return _digest(file, 0, 0)
 
 
 def sha256_before(path: str) -> str:
     """The SHA-256 of a file as it was before `add_info`; of the file as it is when nothing was added. Raises OSError."""
     with open(path, "rb") as file:
-        added = _ADDED.match(file.read(_LONGEST_HEAD))
-    return _digest(path, *added.span(1)) if added else _digest(path, 0, 0)
+        return sha256_before_in(file)
 
 
-def _digest(path: str, begin: int, end: int) -> str:
+def sha256_before_in(file: BinaryIO) -> str:
+    """The same of an open file, which may be one that unpacks what it reads. Raises OSError."""
+    file.seek(0)
+    added = _ADDED.match(file.read(_LONGEST_HEAD))
+    return _digest(file, *added.span(1)) if added else _digest(file, 0, 0)
+
+
+def _digest(file: BinaryIO, begin: int, end: int) -> str:
     """Without the bytes from `begin` to `end`."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        digest.update(file.read(begin))
-        for block in _blocks(file, end):
-            digest.update(block)
+    file.seek(0)
+    digest.update(file.read(begin))
+    for block in _blocks(file, end):
+        digest.update(block)
     return digest.hexdigest()
 
 

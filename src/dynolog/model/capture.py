@@ -73,6 +73,7 @@ class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     reason: str = ""
     job: str = ""
     rank: int | None = None
+    world_size: int | None = None
     name: str = ""
     history: tuple[Transition, ...] = ()
     file: TraceFile | None = None

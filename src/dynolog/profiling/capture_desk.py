@@ -134,6 +134,7 @@ class CaptureDesk:
                 uid=trainer.uid,
                 job=trainer.job.text,
                 rank=details.rank if details else None,
+                world_size=details.world_size if details else None,
                 name=trainer.name,
                 path=path,
             ),

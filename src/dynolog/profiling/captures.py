@@ -35,6 +35,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     uid: int
     job: str
     rank: int | None
+    world_size: int | None = None
     name: str
     path: str
 
@@ -318,6 +319,7 @@ class Capture:
             reason=self.reason,
             job=subject.job,
             rank=subject.rank,
+            world_size=subject.world_size,
             name=subject.name,
             history=tuple(self.history),
             file=self.file,

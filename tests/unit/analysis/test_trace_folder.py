@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from dynolog.analysis import trace_folder
+from dynolog.analysis.derived_names import derived
 from dynolog.analysis.many import map_files
+from dynolog.analysis.merging import merge
 from dynolog.analysis.trace_folder import RanksUnclear, rank_in_name, scan
 from dynolog.fleet.manifest import HostEntry, Manifest, ProcessEntry
 from fakes.traces import RECORDED, operation, trace
@@ -61,6 +63,51 @@ def test_g19_only_heads_are_read_and_other_files_are_left_aside(
     assert {head.rank_from for head in folder.traces} == {"file"}
     assert {head.world_size for head in folder.traces} == {8}
     assert [os.path.basename(path) for path in folder.others] == ["broken.json.gz", "settings.json"]
+
+
+@pytest.mark.parametrize(
+    ("names", "made"),
+    [
+        (["t.json", "t.slice.json.gz"], ["t.slice.json.gz"]),
+        (["t.pt.trace.json.gz", "t.small.json.gz", "t.strict.json"], ["t.small.json.gz", "t.strict.json"]),
+        (["t.json", "t.slice.small.json.gz"], ["t.slice.small.json.gz"]),
+        (["t.slice.json.gz", "t.slice.strict.json.gz"], ["t.slice.strict.json.gz"]),
+        (["t.slice.json.gz", "u.json"], []),
+        (["t.json", "tslice.json", "t.slices.json", "slice.json", "t.json.gz"], []),
+        (["a/t.json", "b/t.slice.json.gz"], []),
+    ],
+)
+def test_by_its_name_a_trace_was_made_of_another_only_when_that_one_is_there(names: list[str], made: list[str]) -> None:
+    assert derived(names) == made
+
+
+def test_what_was_made_of_a_folders_traces_is_no_other_rank(tmp_path: Path) -> None:
+    for name, rank in (
+        ("a.json", 0),
+        ("b.json", 1),
+        ("a.slice.json.gz", 0),
+        ("b.small.json.gz", 1),
+        ("c.strict.json", 2),
+    ):
+        put(tmp_path / name, rank=rank)
+    merge(scan([str(tmp_path / "a.json"), str(tmp_path / "b.json")]).traces, str(tmp_path / "job.json.gz"))
+    folder = scan([str(tmp_path)])
+    assert [os.path.basename(head.path) for head in folder.traces] == ["a.json", "b.json", "c.strict.json"]
+    assert folder.notes == [
+        "3 left out that dyno trace made of other traces there, such as a.slice.json.gz: name a file to have it read"
+    ]
+    for name in ("a.slice.json.gz", "job.json.gz"):
+        named = scan([str(tmp_path / name)])
+        assert [os.path.basename(head.path) for head in named.traces] == [name]
+    with pytest.raises(RanksUnclear, match="both of rank 0"):
+        scan([str(tmp_path), str(tmp_path / "a.slice.json.gz")])
+
+
+def test_a_folder_of_one_made_trace_alone_has_that_one(tmp_path: Path) -> None:
+    put(tmp_path / "t.json", rank=0)
+    merge(scan([str(tmp_path / "t.json")]).traces, str(tmp_path / "job.json"))
+    (tmp_path / "t.json").unlink()
+    assert len(scan([str(tmp_path)]).traces) == 1
 
 
 def test_g07_one_trace_without_a_rank_is_rank_0_and_that_is_said(tmp_path: Path) -> None:

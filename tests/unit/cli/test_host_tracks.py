@@ -5,9 +5,11 @@ import hashlib
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dynolog.analysis.host_tracks import original_sha256_of
+from dynolog.analysis.trace_folder import scan
 from dynolog.cli.fetch import fetch_all
 from dynolog.cli.fleet_fetch import fetch_group
 from dynolog.cli.follow_up import FollowOptions
@@ -92,6 +94,50 @@ def test_eight_ranks_of_a_host_share_samples_that_are_asked_for_once(tmp_path: P
     assert [begin_ns for begin_ns, _ in fakes.host.asked] == [BEGIN_NS - 5000 * MS, BEGIN_NS + 100 * MS]
     assert {end_ns for _, end_ns in fakes.host.asked} == {BEGIN_NS + 1000 * MS}
     assert all(one.already_here for one in again)
+
+
+@pytest.mark.parametrize("with_host", [False, True])
+@pytest.mark.parametrize("compress", [False, True])
+def test_ranks_of_a_host_are_told_apart_in_what_is_fetched(tmp_path: Path, compress: bool, with_host: bool) -> None:
+    """The daemon knows them; what is added goes together with the tracks, and is known again as added."""
+    fakes = services(tmp_path, 1, 2)
+    fakes.traces.publish(*(capture(**written(pid), rank=pid - 1, world_size=2) for pid in (1, 2)))  # type: ignore[arg-type] # by its own names
+    captures = fakes.traces.progress("r1")[0].captures
+    got = tmp_path / "got"
+    with running_daemon(fakes) as port:
+        target = Target(hostname="127.0.0.1", port=port)
+        host = HostTracks() if with_host else None
+        fetched = fetch_all(target, captures, str(got), compress=compress, host=host)
+        once = {path.name: path.read_bytes() for path in got.iterdir()}
+        again = fetch_all(target, captures, str(got), compress=compress, host=host)
+    assert {path.name: path.read_bytes() for path in got.iterdir()} == once
+    assert len(once) == 2, "nothing is left beside them"
+    assert [one.already_here for one in again] == [True, True]
+    for rank, one in enumerate(fetched):
+        data = once[Path(one.path).name]
+        assert (one.error, one.distributed_info_added, one.host_tracks) == ("", True, int(with_host))
+        assert (one.sha256, one.fetched_sha256) == (FILE.sha256, hashlib.sha256(data).hexdigest())
+        text = gzip.decompress(data) if compress else data
+        assert json.loads(text)["distributedInfo"] == {"rank": rank, "world_size": 2}
+        if not with_host:
+            head = b'\n"distributedInfo": {"rank":%d,"world_size":2},' % rank
+            assert text == TRACE.replace(b"{", b"{" + head, 1)
+    assert [head.rank for head in scan([str(got)]).traces] == [0, 1]
+
+
+def test_a_trace_that_says_its_rank_and_a_snapshot_are_fetched_as_they_are(tmp_path: Path) -> None:
+    says = TRACE.replace(b"{", b'{"distributedInfo": {"rank": 7}, ', 1)
+    facts = msgspec.structs.replace(FILE, sha256=hashlib.sha256(says).hexdigest(), size_bytes=len(says))
+    fakes = services(tmp_path, 1)
+    (tmp_path / "1.json").write_bytes(says)
+    for file in (facts, msgspec.structs.replace(facts, memory_snapshot=True)):
+        one = capture(**(written(1) | {"file": file}), rank=0, world_size=2)  # type: ignore[arg-type] # by the fake's own names
+        got = tmp_path / str(file.memory_snapshot)
+        with running_daemon(fakes) as port:
+            target = Target(hostname="127.0.0.1", port=port)
+            (fetched,) = fetch_all(target, [one], str(got), compress=False)
+        assert (fetched.error, fetched.distributed_info_added, fetched.fetched_sha256) == ("", False, "")
+        assert Path(fetched.path).read_bytes() == says
 
 
 def test_without_samples_the_trace_is_as_it_was_written_and_that_is_said(tmp_path: Path) -> None:

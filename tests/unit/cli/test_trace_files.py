@@ -3,6 +3,7 @@
 import builtins
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,30 @@ def test_a_slice_of_nothing_is_refused(
     assert [path.name for path in stepped.parent.iterdir()] == ["t.json"]
 
 
+@pytest.mark.parametrize(
+    ("command", "name"), [("slice", "t.slice.json.gz"), ("shrink", "t.small.json.gz"), ("convert", "t.strict.json.gz")]
+)
+def test_an_output_that_replaces_a_file_says_so(
+    stepped: Path, command: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [command, str(stepped), *(["--steps", "4"] if command == "slice" else [])]
+    output = stepped.parent / name
+    assert run(*words) == 0
+    assert not capsys.readouterr().err
+    assert run(*words, "--json") == 0
+    assert capsys.readouterr().err == f"note: replaces {output}, which was there\n"
+    stepped.write_text("no trace")
+    assert run(*words) == 1
+    assert "note: replaces" not in capsys.readouterr().err
+
+
+def test_a_merge_that_replaces_a_file_says_so(stepped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = stepped.parent / "job.json"
+    for err in ("", f"note: replaces {output}, which was there\n"):
+        assert run("merge", str(stepped.parent), "-o", str(output)) == 0
+        assert capsys.readouterr().err == err
+
+
 def test_times_and_steps_as_they_are_typed() -> None:
     assert moment("250") == (False, 250_000_000)
     assert moment("1.5s") == (False, 1_500_000_000)
@@ -200,4 +225,4 @@ def test_without_numpy_it_says_what_to_install(
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert run("info", ROCM) == 1
-    assert "pip install 'dynolog[analysis]'" in capsys.readouterr().err
+    assert f"pip install 'dynolog[analysis]', or install numpy for {sys.executable}" in capsys.readouterr().err
