@@ -362,7 +362,8 @@ def test_nothing_stays_open_and_no_thread_stays_when_all_is_forgotten(tmp_path: 
                 here.watch.forget(f"{round_}.{number}")
         here.watch.forget("unknown")
         await here.idle()
-        assert len(os.listdir("/proc/self/fd")) == len(before)
+        # Fewer, when something of an earlier test is collected meanwhile.
+        assert len(os.listdir("/proc/self/fd")) <= len(before)
         assert here.seen == []
 
     run(body)
