@@ -25,6 +25,12 @@ def torchrun(service: FakeService, *, job: int = 0) -> None:
     service.trainer(facts(51, ancestors=((41,), (40,), (4,), (1,)), RANK=0), 51, 41, 40, job=job)
 
 
+def test_a_capture_says_its_rank_and_of_how_many(service: FakeService) -> None:
+    service.trainer(facts(10, RANK=1, WORLD_SIZE=2))
+    service.trainer(facts(11))
+    assert [(one.rank, one.world_size) for one in service.ask().captures] == [(1, 2), (None, None)]
+
+
 def test_no_pids_and_pid_0_mean_every_process_of_the_job(service: FakeService) -> None:
     """A11."""
     for pid, job in ((10, 5), (11, 5), (12, 6), (13, 0)):
