@@ -385,7 +385,7 @@ def test_a_check_that_is_forgotten_is_ended(tmp_path: Path, monkeypatch: pytest.
         await here.idle()
         with pytest.raises(ProcessLookupError):
             os.kill(pids[0], 0)
-        assert len(os.listdir("/proc/self/fd")) == len(before)
+        assert len(os.listdir("/proc/self/fd")) <= len(before)
 
     run(body)
 
