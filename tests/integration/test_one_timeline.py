@@ -128,7 +128,8 @@ def test_ranks_of_one_host_share_its_samples_and_are_fetched_once_each(tmp_path:
         running_trainer(trainer_env(tmp_path, daemon.ipc_dir)),
     ):
         daemon.wait_for_trainers(2)
-        recording = ("--log-file", f"{tmp_path}/t.json", "--duration-ms", "600", "--warmup-s", "0")
+        # They poll once a second, each at its own moment: long enough to record together for a while.
+        recording = ("--log-file", f"{tmp_path}/t.json", "--duration-ms", "2500", "--warmup-s", "0")
         answer = daemon.ask("gputrace", *recording, "--fetch", str(tmp_path / "got"), "--gzip")
         assert [fetched.get("error") for fetched in answer["fetched"]] == [None, None], answer["fetched"]
         both = []
