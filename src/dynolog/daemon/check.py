@@ -40,9 +40,8 @@ def check_exporters(settings: Settings) -> tuple[str, ...]:
     try:
         _check_spool(settings.text("spool_dir"))
         catalogue = declared_catalogue()
-        without_spool = Settings(settings.flags.values(), {**settings.given, "spool_dir": ""})
         context = exporter_context(
-            without_spool, catalogue, owners_of_metrics(), lambda _file, _line, _text: None, lambda _line: None
+            settings, catalogue, owners_of_metrics(), lambda _file, _line, _text: None, lambda _line: None
         )
         selections = Selections(settings.text("exporters_config"), (spec.name for spec in EXPORTERS), context)
         for spec in chosen(settings):

@@ -9,7 +9,7 @@ from dynolog.exporters.registry import LIVE_FLAGS, SHARED_FLAGS, chosen
 from dynolog.exporters.selected import Selections
 from dynolog.exporters.spec import ExporterSpec
 from dynolog.model.errors import DynologError
-from dynolog.model.flag import FlagValue, Settings
+from dynolog.model.flag import Settings
 from dynolog.pipeline.fanout import Fanout
 from dynolog.profiling.off_thread import call_off_thread
 
@@ -40,10 +40,9 @@ def replacements(old: Settings, new: Settings) -> Replacements:
 
 
 def check(selections: Selections, wanted: Replacements, new: Settings) -> None:
-    """Raise the DynologError of the first exporter that could not be made. Nothing is opened, so the spool is left out."""
-    settings = Settings(new.flags.values(), {**new.given, "spool_dir": ""})
+    """Raise the DynologError of the first exporter that could not be made. Nothing is opened."""
     for spec in wanted.coming:
-        selections.check(spec, settings)
+        selections.check(spec, new)
 
 
 async def apply(
@@ -79,8 +78,7 @@ async def _begin(
     errors: list[str] = []
     for settings in tries:
         # A copy: the daemon's own settings may change once more.
-        own: dict[str, FlagValue] = dict(settings.given)
-        copy = Settings(settings.flags.values(), own)
+        copy = Settings(settings.flags.values(), settings.given)
         try:
             # Off this thread: a spool is read, an address may be looked up.
             made = await call_off_thread(

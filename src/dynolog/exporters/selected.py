@@ -92,7 +92,8 @@ class Selections:
 
     def check(self, spec: ExporterSpec, settings: Settings | None = None) -> None:
         """Raise the DynologError of an exporter that could not be made, without opening anything; its spool is not looked at."""
-        context = self._with(settings)
+        asked = settings or self._context.settings
+        context = self._with(Settings(asked.flags.values(), {**asked.given, "spool_dir": ""}))
         if self._path:
             context = _renamed(context, self._selection(spec.name, self._rules))
         if spec.check is not None:
