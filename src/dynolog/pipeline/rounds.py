@@ -183,10 +183,14 @@ class Pipeline:
                     self._round = _Round(self._clock.wall_ns(), due)
                     return self._round
                 tick_ns = min((due_ns for _, due_ns in dues), default=None)
-                self._wait(self._changed, None if tick_ns is None else (tick_ns - now_ns) / 1e9)
-                if tick_ns is not None:
-                    self._clock_watch.woke(tick_ns, self._clock.monotonic_ns(), self._clock.wall_ns())
+                self._sleep(tick_ns, now_ns)
             return None
+
+    def _sleep(self, until_ns: int | None, now_ns: int) -> None:
+        """Until then (None: for ever), or until something has changed. With the lock held."""
+        self._wait(self._changed, None if until_ns is None else (until_ns - now_ns) / 1e9)
+        if until_ns is not None:
+            self._clock_watch.woke(until_ns, self._clock.monotonic_ns(), self._clock.wall_ns())
 
     def _dues(self, now_ns: int) -> list[tuple[CollectorRun, int]]:
         offset_ns = self._clock.wall_ns() - now_ns
@@ -270,8 +274,7 @@ class Pipeline:
             while not self._stopping:
                 now_ns = self._clock.monotonic_ns()
                 self._look(now_ns)
-                look_ns = self._next_look_ns(now_ns)
-                self._wait(self._changed, None if look_ns is None else (look_ns - now_ns) / 1e9)
+                self._sleep(self._next_look_ns(now_ns), now_ns)
 
     def _look(self, now_ns: int) -> None:
         for run in self._runs:

@@ -21,6 +21,14 @@ def test_a_late_awakening_is_a_time_in_which_the_daemon_did_not_run(
     assert "wall clock" not in caplog.text
 
 
+def test_two_threads_that_were_held_up_by_the_same_stop_say_it_once(
+    watch: ClockWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch.woke(101 * S, 161 * S, WALL + 61 * S)
+    watch.woke(102 * S, 161 * S + 1, WALL + 61 * S + 1)
+    assert caplog.text.count("did not run") == 1
+
+
 @pytest.mark.parametrize(("step_s", "words"), [(3600, "went forward by 3600 s"), (-3600, "went back by 3600 s")])
 def test_a_step_of_the_wall_clock_is_said_once(
     watch: ClockWatch, caplog: pytest.LogCaptureFixture, step_s: int, words: str

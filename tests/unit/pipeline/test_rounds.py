@@ -303,6 +303,20 @@ def test_after_a_suspend_there_is_one_reading_and_no_catching_up(machine: Machin
     assert machine.status("first").stalls == 0
 
 
+def test_a_stop_that_comes_while_a_collector_reads_is_said_too(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SIGSTOP takes the worker wherever it is; the watchdog slept then."""
+    machine.start()
+    machine.time.run(3)
+    stop = iter([60.0])
+    machine.first.on_read = lambda: machine.time.spend(next(stop, 0.0))
+    machine.time.run(3)
+    assert caplog.text.count("did not run for") == 1
+    machine.time.run(3)
+    assert caplog.text.count("did not run for") == 1
+
+
 def test_reload_changes_intervals_and_switches_without_losing_base_lines(machine: Machine) -> None:
     pipeline = machine.start(every(60))
     machine.time.run(60)
