@@ -298,6 +298,8 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
-def is_said(world: World, words: str) -> bool:
-    """Whether the daemon speaks of it."""
-    return not words or re.search(words, world.words() + world.log()) is not None
+def is_said(world: World, words: str, log_before: str = "") -> bool:
+    """Whether the daemon speaks of it: in its status, or in what its log had not when it was `log_before`."""
+    if not words or re.search(words, world.words()):
+        return True
+    return len(re.findall(words, world.log())) > len(re.findall(words, log_before))

@@ -5,8 +5,8 @@ Prints one JSON line a second, and ends with its standard input.
 load.py trainers --n 512 --interval 5
 load.py rpc --socket PATH --per-s 50
 load.py floor: an echo between two processes, 20 times a second: what no daemon could do better on this machine at this moment
-A poll that has no answer after 30 s is lost. A line on the standard input makes the trainers forget what they wait for: the daemon was
-killed, and their requests with it.
+A poll that has no answer after --lost-after seconds is lost. A line on the standard input makes the trainers forget what they wait for:
+the daemon was killed, and their requests with it.
 """
 
 import argparse
@@ -26,7 +26,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 from trainers import HEADER, REPLY_WINDOW_S, Trainer
 
-LOST_S = 30.0
 # The daemon is gone or its queue is full.
 _RETRY_S = 0.1
 _LENGTH = struct.Struct("=i")
@@ -58,10 +57,11 @@ class Report:
 class Crowd:
     """All trainers, on one loop."""
 
-    def __init__(self, count: int, interval_s: float) -> None:
+    def __init__(self, count: int, interval_s: float, lost_after_s: float) -> None:
         namespace = argparse.Namespace(job_id=0, ancestors=[1], socket_dir=None, warmup=5.0, write=False)
         self._trainers = [Trainer(index, namespace) for index in range(count)]
         self._interval_s = interval_s
+        self._lost_after_s = lost_after_s
         self._forgotten: Counter[int] = Counter()
         self._report = Report()
         self._selector = selectors.DefaultSelector()
@@ -97,7 +97,7 @@ class Crowd:
     def _poll(self, trainer: Trainer, now: float) -> bool:
         """Whether it has sent or still waits."""
         if trainer.sent_at is not None:
-            if now - trainer.sent_at < LOST_S:
+            if now - trainer.sent_at < self._lost_after_s:
                 return True
             self._report.counts["lost"] += 1
             trainer.sent_at = None
@@ -138,13 +138,13 @@ def call(path: str, request: dict[str, Any], timeout_s: float = 30.0) -> dict[st
             return answer
 
 
-def scrape(port: int) -> None:
+def scrape(port: int, timeout_s: float) -> None:
     """Prometheus' request. Raises OSError."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LOST_S) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=timeout_s) as answer:
         answer.read()
 
 
-def ask(path: str, per_s: float, scraped_port: int) -> None:
+def ask(path: str, per_s: float, scraped_port: int, timeout_s: float) -> None:
     """Requests one after another, most of them cheap, and a scrape for each fifty, until the standard input ends."""
     report, selector = Report(), selectors.DefaultSelector()
     selector.register(0, selectors.EVENT_READ)
@@ -158,9 +158,9 @@ def ask(path: str, per_s: float, scraped_port: int) -> None:
         due = max(due + 1 / per_s, started - 1)
         try:
             if scraped_port and number % 50 == 0:
-                scrape(scraped_port)
+                scrape(scraped_port, timeout_s)
             else:
-                call(path, kinds[number % len(kinds)], timeout_s=LOST_S)
+                call(path, kinds[number % len(kinds)], timeout_s)
             report.took(time.monotonic() - started)
         except (OSError, ValueError):
             report.counts["failed"] += 1
@@ -197,14 +197,15 @@ def main() -> None:
     parser.add_argument("--socket", default="")
     parser.add_argument("--per-s", type=float, default=50.0)
     parser.add_argument("--scrape", type=int, default=0)
+    parser.add_argument("--lost-after", type=float, default=30.0)
     options = parser.parse_args()
     if options.kind == "rpc":
-        ask(options.socket, options.per_s, options.scrape)
+        ask(options.socket, options.per_s, options.scrape, options.lost_after)
         return
     if options.kind == "floor":
         measure_floor()
         return
-    crowd = Crowd(options.n, options.interval)
+    crowd = Crowd(options.n, options.interval, options.lost_after)
     try:
         crowd.run()
     finally:

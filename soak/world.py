@@ -107,9 +107,16 @@ class World:
     """Everything. Must be made in network and mount namespaces of its own, as root."""
 
     def __init__(
-        self, directory: Path, *, trainers: int, interval_s: float, rpc_per_s: float, scale: float = 1.0
+        self,
+        directory: Path,
+        *,
+        trainers: int,
+        interval_s: float,
+        rpc_per_s: float,
+        lost_after_s: float,
+        scale: float = 1.0,
     ) -> None:
-        """`scale` is the part of the full churn that this run has."""
+        """`scale` is the part of the full churn that this run has; a poll without an answer for `lost_after_s` is lost."""
         self.directory = directory
         self.trainer_count = trainers
         self.scale = scale
@@ -134,9 +141,12 @@ class World:
         self.clock = directory / "clock"
         self.set_clock(0)
         self._start(fake_clock=False)
-        self.trainers = Load("trainers", "--n", str(trainers), "--interval", str(interval_s))
+        patience = ("--lost-after", str(lost_after_s))
+        self.trainers = Load("trainers", "--n", str(trainers), "--interval", str(interval_s), *patience)
         self.floor = Load("floor")
-        self.rpc = Load("rpc", "--socket", str(self.unix), "--per-s", str(rpc_per_s), "--scrape", str(SCRAPED_PORT))
+        self.rpc = Load(
+            "rpc", "--socket", str(self.unix), "--per-s", str(rpc_per_s), "--scrape", str(SCRAPED_PORT), *patience
+        )
 
     @staticmethod
     def _mount(*arguments: str) -> None:
@@ -222,9 +232,12 @@ class World:
         return dyno.stdout + dyno.stderr
 
     def log(self) -> str:
-        """The daemon's log, and what it printed."""
-        parts = [self.disk / "dynolog.log", self.directory / "output"]
-        return "\n".join(part.read_text(errors="replace") for part in parts if part.exists())
+        """What the daemon printed, and its log, files that were rotated away included."""
+        parts = [
+            self.directory / "output",
+            *sorted(self.disk.glob("dynolog.log*"), key=lambda path: path.stat().st_mtime),
+        ]
+        return "\n".join(part.read_text(errors="replace") for part in parts)
 
     def wait_for(self, ask: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
         """Until this is true. Raises AssertionError; the daemon that is gone also ends it."""
