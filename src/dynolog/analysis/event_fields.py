@@ -54,7 +54,7 @@ class Event(msgspec.Struct, gc=False):
     pid: Key = None
     tid: Key = None
     ts: msgspec.Raw = msgspec.Raw(b"")
-    dur: Number = 0.0
+    dur: Number = None
     id: Key = None
     args: Arguments | None = None
 
@@ -68,7 +68,7 @@ class RawEvent(msgspec.Struct, gc=False):
     pid: object = None
     tid: object = None
     ts: msgspec.Raw = msgspec.Raw(b"")
-    dur: object = 0.0
+    dur: object = None
     id: object = None
     args: msgspec.Raw = msgspec.Raw(b"null")
 

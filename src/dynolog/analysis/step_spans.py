@@ -1,6 +1,7 @@
 """The iterations of a training loop, as far as a trace tells them."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from dynolog.analysis.categories import Category
 from dynolog.analysis.columns import TraceColumns
 
-_NUMBERED = re.compile(r"ProfilerStep\s*#\s*(\d+)\Z")
+_NUMBERED = re.compile(r"ProfilerStep\s*#\s*([0-9]{1,18})\Z")
 _OPTIMIZER = re.compile(r"Optimizer\.step#")
 
 
@@ -30,7 +31,7 @@ class Steps(msgspec.Struct, frozen=True):
 def find_steps(columns: TraceColumns) -> Steps:
     """By the profiler's own marks, which only the Python API makes, else by the ends of optimizer steps."""
     marks = columns.rows_of(Category.USER_ANNOTATION, Category.GPU_USER_ANNOTATION, Category.CPU_OP)
-    numbers = {i: int(match[1]) for i, name in enumerate(columns.names) if (match := _NUMBERED.match(name))}
+    numbers = step_numbers(columns.names)
     spans: dict[int, StepSpan] = {}
     for row in marks[np.isin(columns.name[marks], list(numbers))].tolist():
         number = numbers[int(columns.name[row])]
@@ -40,6 +41,11 @@ def find_steps(columns: TraceColumns) -> Steps:
     if spans:
         return Steps([spans[number] for number in sorted(spans)], "ProfilerStep")
     return _by_optimizer(columns)
+
+
+def step_numbers(names: Sequence[str]) -> dict[int, int]:
+    """Which of a trace's names are marks of the profiler, and the iteration that each is of."""
+    return {i: int(match[1]) for i, name in enumerate(names) if (match := _NUMBERED.match(name))}
 
 
 def _by_optimizer(columns: TraceColumns) -> Steps:

@@ -8,7 +8,7 @@ import numpy as np
 from dynolog.analysis.categories import Category
 from dynolog.analysis.columns import Integers, TraceColumns
 from dynolog.analysis.intervals import Intervals
-from dynolog.analysis.step_spans import find_steps
+from dynolog.analysis.step_spans import find_steps, step_numbers
 from dynolog.analysis.time_split import Occupation
 
 
@@ -90,13 +90,13 @@ def _with_spread(source: str, steps: list[StepTime]) -> StepFacts:
 
 def _profiler_steps(trace: TraceColumns) -> tuple[list[int], Integers, Integers, list[bool]]:
     """By the marks of the host; those of the device only where the host has none. A step that is not followed lasts as its mark."""
+    number_of = step_numbers(trace.names)
     marks = trace.rows_of(Category.USER_ANNOTATION, Category.CPU_OP)
-    named = trace.names_matching("ProfilerStep")
-    rows = marks[named[trace.name[marks]]]
+    rows = marks[np.isin(trace.name[marks], list(number_of))]
     if not len(rows):
         marks = trace.rows_of(Category.GPU_USER_ANNOTATION)
-        rows = marks[named[trace.name[marks]]]
-    numbers = np.array([int(trace.names[int(name)].rpartition("#")[2] or 0) for name in trace.name[rows]])
+        rows = marks[np.isin(trace.name[marks], list(number_of))]
+    numbers = np.array([number_of[name] for name in trace.name[rows].tolist()])
     numbers, first = np.unique(numbers, return_index=True)
     begins, ends = trace.begin_ns[rows[first]], trace.end_ns[rows[first]].copy()
     follows = np.flatnonzero(np.diff(numbers) == 1)

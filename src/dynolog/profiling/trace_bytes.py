@@ -48,7 +48,9 @@ class TraceText:
             yield from self._inflate(first)
             return
         while first:
-            if _HOLE in first:
+            if (hole := first.find(_HOLE)) >= 0:
+                if hole:
+                    yield first[:hole]
                 raise TraceUnreadable("a part of the file holds only zero bytes: it was never written to the disk")
             yield first
             first = self._next()

@@ -19,6 +19,7 @@ MAX_EVENT_BYTES = 32 << 20
 MAX_PLACES = 100
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _HEADER_TRIES = 4
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NO_EVENTS = re.compile(rb"\s*\]")
 
 
@@ -127,7 +128,7 @@ class TraceReader(Generic[E]):
         first_key: re.Match[bytes] | None = None
         for block in self._blocks:
             text += block
-            start = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+            start = text.removeprefix(_BYTE_ORDER_MARK).lstrip()
             if not start:
                 continue
             if start.startswith(b"["):
@@ -136,7 +137,7 @@ class TraceReader(Generic[E]):
                 raise NotATrace("the file is neither JSON nor gzip")
             for key in itertools.islice(_EVENTS_KEY.finditer(text), _HEADER_TRIES):
                 first_key = first_key or key
-                if self._take_header(text[: key.end()] + b"]}"):
+                if self._take_header(text[: key.end()].removeprefix(_BYTE_ORDER_MARK) + b"]}"):
                     return text[key.end() :], False
             if len(text) > (BATCH_BYTES if first_key else MAX_METADATA_BYTES):
                 break

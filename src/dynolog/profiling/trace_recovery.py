@@ -11,8 +11,14 @@ E = TypeVar("E")
 
 # Where an event ends and the next begins: the first key of an event is one of the trace format's. The same bytes may stand
 # inside an event (a list of objects in its arguments), so a cut here counts only when what lies before it parses.
-SEPARATOR = re.compile(rb'\}\s*,\s*(\{)\s*"(?:ph|name|cat|args|ts|dur|pid|tid|id|bp|s)"\s*:')
-_END = re.compile(rb"\}\s*(\])")
+_FIRST_KEY = rb'(\{)\s*"(?:ph|name|cat|args|ts|dur|pid|tid|id|bp|s)"\s*:'
+SEPARATOR = re.compile(rb"\}\s*,\s*" + _FIRST_KEY)
+# The same, and with its comma missing or several of them; a comma too many before the closing bracket.
+_LOOSE_SEPARATOR = re.compile(rb"\}[\s,]*" + _FIRST_KEY)
+_END = re.compile(rb"\}[\s,]*(\])")
+# What of the next event is left where a file was cut just behind a whole one: too little to tell that it is one.
+_CUT_IN_FIRST_KEY = re.compile(rb'\}(\s*,\s*(?:\{\s*(?:"\w*"?\s*)?)?)\Z')
+_LONGEST_REMNANT = 256
 # How many places that look like the end of an event may lie inside one.
 _JOIN = 16
 _ENDS = 64
@@ -57,13 +63,9 @@ class Recovery(Generic[E]):
 
     def recover(self, text: bytes, final: bool) -> Recovered[E]:
         """All events of `text`, which begins at an event. Unless `final`, the last ones may be left for later as `rest`."""
-        starts = [0]
-        ends: list[int] = []
-        for match in SEPARATOR.finditer(text):
-            ends.append(match.start() + 1)
-            starts.append(match.start(1))
-        if final:
-            ends.append(len(text))
+        if final and (remnant := _CUT_IN_FIRST_KEY.search(text, max(len(text) - _LONGEST_REMNANT, 0))):
+            text = text[: remnant.start(1)]
+        starts, ends, without_comma = _pieces(text, final)
         found = Recovered[E](events=[])
         first = 0
         while first < len(starts):
@@ -71,6 +73,8 @@ class Recovery(Generic[E]):
             if not final and first == len(starts) - 1 and not _END.search(text, starts[first]):
                 break
             after = self._take(text, starts, ends, first, found)
+            if (after or found.tail >= 0) and starts[first] in without_comma:
+                found.mended_at.append(starts[first])
             if found.tail >= 0:
                 return found
             if not after:
@@ -108,7 +112,7 @@ class Recovery(Generic[E]):
             for end, after, tail in places:
                 event = self._mend(text[start:end]) if mend else self._decode(text[start:end])
                 if event is not None:
-                    if mend:
+                    if mend or (tail >= 0 and b"," in text[end:tail]):
                         found.mended_at.append(start)
                     found.events.append(event)
                     found.tail = tail
@@ -137,6 +141,21 @@ class Recovery(Generic[E]):
             return msgspec.convert(msgspec.json.decode(mended(piece)), self._type, strict=False)
         except JSON_ERRORS:
             return None
+
+
+def _pieces(text: bytes, final: bool) -> tuple[list[int], list[int], set[int]]:
+    """Where events begin and end, and which begins lack their one comma before them."""
+    starts = [0]
+    ends: list[int] = []
+    without_comma: set[int] = set()
+    for match in _LOOSE_SEPARATOR.finditer(text):
+        ends.append(match.start() + 1)
+        starts.append(match.start(1))
+        if text[ends[-1] : starts[-1]].strip() != b",":
+            without_comma.add(starts[-1])
+    if final:
+        ends.append(len(text))
+    return starts, ends, without_comma
 
 
 def _is_cut(piece: memoryview, mend: bool) -> bool:

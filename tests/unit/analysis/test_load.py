@@ -189,11 +189,15 @@ def test_a_file_is_told_by_its_bytes_and_not_by_its_name(tmp_path: Path, name: s
 
 WHOLE = trace([operation(f"op{i}", 10 * i, 5, args={"l": [{"name": "x"}, {"ph": "X"}]}) for i in range(12)])
 WHOLE_NAMES = [f"op{i}" for i in range(12)]
+WHOLE_ENDS = [WHOLE.index(b"\n},\n  {", WHOLE.index(b'"op%d"' % i)) + 2 for i in range(11)]
+WHOLE_ENDS.append(WHOLE.index(b"\n}\n  ]") + 2)
 
 
 @settings(deadline=None)
 @given(cut=st.integers(0, len(WHOLE) - 1), batch=st.integers(1, 400), block=st.integers(1, 200))
 @example(cut=len(WHOLE) - 3, batch=1 << 20, block=1 << 20)
+@example(cut=WHOLE.index(b'"op5"'), batch=1 << 20, block=1 << 20)
+@example(cut=WHOLE.index(b"\n},\n  {") + 9, batch=1 << 20, block=1 << 20)
 def test_g17_a_file_cut_anywhere_gives_the_whole_events_before_the_cut(
     place: Path, cut: int, batch: int, block: int
 ) -> None:
@@ -207,10 +211,41 @@ def test_g17_a_file_cut_anywhere_gives_the_whole_events_before_the_cut(
             return
     found = names(columns)
     assert found == WHOLE_NAMES[: len(found)]
-    # Every event whose closing brace and what follows it are there was found.
-    ends = [WHOLE.index(b'"op%d"' % i) for i in range(12)]
-    assert len(found) >= sum(end < cut for end in ends) - 1
+    # Every event whose closing brace is there, however little of the next one follows.
+    assert len(found) == sum(end <= cut for end in WHOLE_ENDS)
     assert bool(columns.report.truncated) == (WHOLE[cut:].strip() != b"")
+
+
+def test_zeros_that_a_crash_left_cost_only_what_was_never_written(place: Path) -> None:
+    """A file system that lost power has the size of the file but not its last blocks."""
+    columns = loaded(place, WHOLE[: WHOLE.index(b'"op5"')] + bytes(4096))
+    assert names(columns) == WHOLE_NAMES[:5]
+    assert "zero bytes" in columns.report.truncated
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [(b"},\n  {", b"}\n  {"), (b"},\n  {", b"},,\n  {"), (b"}\n  ]", b"},\n  ]")]
+)
+def test_commas_that_are_missing_or_too_many_cost_no_event_and_are_said(
+    place: Path, right: bytes, wrong: bytes
+) -> None:
+    columns = loaded(place, WHOLE.replace(right, wrong, 2))
+    assert names(columns) == WHOLE_NAMES
+    assert (columns.report.damaged, columns.report.truncated) == (0, "")
+    assert columns.report.mended == (1 if right.endswith(b"]") else 2)
+
+
+def test_a_byte_order_mark_is_no_damage(place: Path) -> None:
+    columns = loaded(place, b"\xef\xbb\xbf" + WHOLE)
+    assert columns.head.members["schemaVersion"] == 1
+    assert list(columns.report.sentences()) == []
+
+
+def test_a_complete_event_without_a_duration_lasts_0_and_is_counted(place: Path) -> None:
+    event = {key: value for key, value in operation("a", 1, 1).items() if key != "dur"}
+    columns = loaded(place, trace([event, operation("b", 2, 5)]))
+    assert columns.duration_ns.tolist() == [0, 5000]
+    assert list(columns.report.sentences()) == ["1 events have no usable duration; it is taken as 0"]
 
 
 @settings(max_examples=60)
@@ -291,7 +326,7 @@ def test_odd_durations_and_ids_cost_only_themselves(place: Path) -> None:
     assert names(columns)[7:] == ["", "5"]
     assert sorted(columns.report.warnings) == [
         "1 events have a negative duration",
-        "2 events have no usable duration; it is taken as 0",
+        "3 events have no usable duration; it is taken as 0",
     ]
 
 

@@ -14,6 +14,7 @@ from dynolog.analysis.html_report import page
 from dynolog.analysis.rank_summary import RankResult
 from dynolog.analysis.trace_folder import TraceFileHead
 from dynolog.cli.analyze_report import lines
+from fakes.training_job import TrainingJob
 
 events = st.fixed_dictionaries(
     {
@@ -30,6 +31,9 @@ events = st.fixed_dictionaries(
                 "enumerate(DataLoader)#_Iter.__next__",
                 "ProfilerStep#1",
                 "ProfilerStep#2",
+                "ProfilerStep#",
+                "ProfilerStepper",
+                "ProfilerStep#99999999999999999999999",
                 "Optimizer.step#SGD.step",
                 "gloo:all_reduce",
                 "Memcpy HtoD (Pageable -> Device)",
@@ -94,3 +98,26 @@ def test_any_events_of_any_ranks_give_an_answer_that_can_be_shown(
             split = device.split
             parts = split.compute_ns + split.exposed_communication_ns + split.exposed_memory_ns + split.idle.total_ns
             assert parts == split.span_ns
+
+
+@pytest.fixture(scope="module")
+def whole(place: Path) -> bytes:
+    """A small job's trace with all that answers are made of."""
+    job = TrainingJob(steps=3)
+    job.kernels = 6
+    return Path(job.write(place / "whole")[0]).read_bytes()
+
+
+@settings(deadline=None, max_examples=200)
+@given(changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), min_size=1, max_size=4))
+def test_bits_that_flipped_on_the_disk_never_end_the_analysis(
+    place: Path, whole: bytes, changes: list[tuple[float, int]]
+) -> None:
+    data = bytearray(whole)
+    for share, bit in changes:
+        data[int(share * len(data))] ^= 1 << bit
+    path = place / "flipped.json"
+    path.write_bytes(data)
+    outcome = outcome_of(TraceFileHead(path=str(path), size_bytes=0, rank=0))
+    if isinstance(outcome, RankResult):
+        assert list(lines(analyse([outcome])))
