@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Awaitable, Callable
 from enum import Enum
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dynolog.rpc.certificate import CertificateNames
 from dynolog.rpc.fetch import send_trace
+from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.framing import FrameReader, FrameRefused, frame
 from dynolog.rpc.methods import Answer, Fetch, failed
 from dynolog.rpc.origin import Origin, origin_of
@@ -227,17 +227,19 @@ class Connection:
             self.close()
 
     async def _stream(self, fetch: Fetch) -> None:
+        # Of its own: a trainer's disk may hang for ever, and neither tokens nor other traces shall wait behind it.
+        threads = FileThreads(self._table.loop, limit=1, name="rpc-fetch")
         try:
             if self._table.fetches >= self._table.MAX_FETCHES:
                 await self.send(frame(failed("busy", "the daemon sends as many traces as it can: try again")))
                 return
             self._table.fetches += 1
             try:
-                await send_trace(fetch, self.send, self._table.threads)
+                await send_trace(fetch, self.send, threads)
             finally:
                 self._table.fetches -= 1
         finally:
-            os.close(fetch.trace.fd)
+            threads.close(fetch.end)
 
     def _reply(self, body: bytes) -> None:
         if self.phase is Phase.CLOSED:

@@ -40,7 +40,6 @@ async def send_trace(fetch: Fetch, send: Send, threads: FileThreads) -> None:
     position = fetch.offset
     while position < trace.size_bytes:
         wanted = min(CHUNK_BYTES, trace.size_bytes - position)
-        # Given up, the read may still begin after the descriptor is closed: what it then reads is thrown away.
         async with asyncio.timeout(READ_TIMEOUT_S):
             chunk = await threads.run(os.pread, trace.fd, wanted, position)
         if not chunk:

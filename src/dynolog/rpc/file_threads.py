@@ -25,6 +25,7 @@ class FileThreads:
         self._work: deque[Callable[[], None]] = deque()
         self._threads = 0
         self._idle = 0
+        self._ended: Callable[[], None] | None = None
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """The function's result, or its exception. Cancelling the wait does not stop the function."""
@@ -43,9 +44,19 @@ class FileThreads:
             if self._idle >= len(self._work):
                 self._condition.notify()
             elif self._threads < self._limit:
-                self._threads += 1
-                threading.Thread(target=self._serve, name=self._name, daemon=True).start()
+                self._start(work)
         return await future
+
+    def _start(self, work: Callable[[], None]) -> None:
+        """One more thread. Raises RuntimeError when none can be had and there is no other that would do this."""
+        try:
+            threading.Thread(target=self._serve, name=self._name, daemon=True).start()
+        except RuntimeError:
+            if not self._threads:
+                self._work.remove(work)
+                raise
+        else:
+            self._threads += 1
 
     def _deliver(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
         def settle() -> None:
@@ -56,21 +67,38 @@ class FileThreads:
             else:
                 future.set_exception(error)
 
+        self._on_loop(settle)
+
+    def _on_loop(self, function: Callable[[], None]) -> None:
         try:
-            self._loop.call_soon_threadsafe(settle)
+            self._loop.call_soon_threadsafe(function)
         except RuntimeError:
             # The loop was closed while the function hung: nobody waits any more.
             return
 
+    def close(self, ended: Callable[[], None]) -> None:
+        """No more work comes. `ended` is called on the loop once no function runs any more: at once, or when one that hangs returns."""
+        with self._condition:
+            self._ended = ended
+            self._condition.notify_all()
+            if self._threads:
+                return
+        ended()
+
     def _serve(self) -> None:
-        while True:
-            with self._condition:
-                if not self._work:
-                    self._idle += 1
-                    self._condition.wait(self.IDLE_S)
-                    self._idle -= 1
-                if not self._work:
-                    self._threads -= 1
-                    return
-                work = self._work.popleft()
+        while (work := self._next()) is not None:
             work()
+
+    def _next(self) -> Callable[[], None] | None:
+        """What to do next; None for the end of this thread."""
+        with self._condition:
+            if not self._work and self._ended is None:
+                self._idle += 1
+                self._condition.wait(self.IDLE_S)
+                self._idle -= 1
+            if self._work:
+                return self._work.popleft()
+            self._threads -= 1
+            if self._ended is not None and not self._threads:
+                self._on_loop(self._ended)
+            return None

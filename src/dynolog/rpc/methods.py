@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -48,6 +47,7 @@ from dynolog.rpc.messages import (
 from dynolog.rpc.origin import Origin
 from dynolog.rpc.roles import needed
 from dynolog.rpc.services import Services, WrittenTrace
+from dynolog.rpc.shares import Shares, whose
 from dynolog.rpc.trace_messages import trace_reply, trace_request
 from dynolog.rpc.turns import Turns
 
@@ -60,18 +60,29 @@ MAX_PAUSE_S = 604_800
 MAX_VALUES = 100_000
 # Bodies from here on take more than a tenth of a millisecond to decode.
 LARGE_BODY_BYTES = 1 << 14
-# Each begins by starting a process that looks at the directories of trainers.
+# Of one caller at once. Each trace request begins by starting a process that looks at the directories of trainers; each wait takes a
+# connection; each fetch takes a thread, for as long as a disk hangs.
 MAX_TRACE_REQUESTS = 32
+MAX_WAITS = 64
+MAX_FETCHES = 8
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Request).decode
 
 
 class Fetch(msgspec.Struct, frozen=True):
-    """The answer to fetchTrace: not one frame, but an open file to stream from `offset` on. Whoever gets it closes `trace.fd`."""
+    """The answer to fetchTrace: not one frame, but an open file to stream from `offset` on. Whoever gets it calls `end` once nothing reads
+    the file any more.
+    """
 
     trace: WrittenTrace
     offset: int
+    give_back: Callable[[], None]
+
+    def end(self) -> None:
+        """Close the file, and let its caller have another one."""
+        os.close(self.trace.fd)
+        self.give_back()
 
 
 Answer = bytes | Fetch
@@ -133,7 +144,9 @@ class Methods:
         self.internal_errors = 0
         self._audit = AuditLog()
         self._turns = Turns()
-        self._tracing: Counter[str] = Counter()
+        self._tracing = Shares(MAX_TRACE_REQUESTS, "trace requests", "are being looked at")
+        self._waits = Shares(MAX_WAITS, "waits", "are going on")
+        self._fetches = Shares(MAX_FETCHES, "fetches", "are going on")
         self._plain = {status: _encode({"status": status}) for status in (0, 1)}
         self._version = _encode(VersionReply(dynolog.__version__))
         # What needs no waiting and no caller, by the type of the request.
@@ -306,34 +319,45 @@ class Methods:
         return _encode(GpusReply(gpu=gpus.status(), devices=tuple(gpus.devices()), wall_ns=self._clock.wall_ns()))
 
     async def _set_kinet_on_demand_request(self, request: SetKinetOnDemandRequest, caller: Caller) -> bytes:
-        who = caller.address.partition(" port ")[0] if caller.uid is None else f"uid {caller.uid}"
-        if self._tracing[who] >= MAX_TRACE_REQUESTS:
-            raise RequestError("busy", f"{MAX_TRACE_REQUESTS} trace requests of {who} are being looked at: try again")
-        self._tracing[who] += 1
+        who = whose(caller)
+        self._tracing.take(who)
         try:
             await self._turns.take()
             return _encode(trace_reply(await self._services.traces.request_traces(trace_request(request), caller)))
         finally:
-            self._tracing[who] -= 1
-            if not self._tracing[who]:
-                del self._tracing[who]
+            self._tracing.give(who)
 
-    async def _wait_trace(self, request: WaitTrace, _: Caller) -> bytes:
+    async def _wait_trace(self, request: WaitTrace, caller: Caller) -> bytes:
         timeout_s = min(max(request.timeout_s, 0.0), MAX_WAIT_S)
-        progress = await self._services.traces.wait(request.request_id, request.seen_version, timeout_s)
+        who = whose(caller)
+        self._waits.take(who)
+        try:
+            progress = await self._services.traces.wait(request.request_id, request.seen_version, timeout_s)
+        finally:
+            self._waits.give(who)
         return _encode(TraceProgressReply(requests=(progress,)))
 
     async def _fetch_trace(self, request: FetchTrace, caller: Caller) -> Fetch:
         if request.offset < 0:
             raise RequestError("bad_request", f"the offset is {request.offset}: it must not be negative")
+        who = whose(caller)
+        self._fetches.take(who)
+
+        def give_back() -> None:
+            self._fetches.give(who)
+
         opening = asyncio.ensure_future(self._services.traces.open_written(request.capture_id, caller))
         try:
             trace = await asyncio.shield(opening)
         except asyncio.CancelledError:
-            # The client left while the file was being opened: nobody else would close it.
+            # The client left while the file was being opened, which may hang: nobody else would close it, and until then it takes a thread.
             opening.add_done_callback(_close_unwanted)
+            opening.add_done_callback(lambda _: give_back())
             raise
-        return Fetch(trace, request.offset)
+        except BaseException:
+            give_back()
+            raise
+        return Fetch(trace, request.offset, give_back)
 
     async def _dcgm_prof_pause(self, request: DcgmProfPause, _: Caller) -> bytes:
         if not 0 < request.duration_s <= MAX_PAUSE_S:

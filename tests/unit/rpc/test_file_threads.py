@@ -52,3 +52,46 @@ def test_a_result_that_nobody_waits_for_is_dropped() -> None:
     for thread in threading.enumerate():
         if thread.name == "dropped":
             thread.join(0.5)
+
+
+def test_closed_it_says_when_the_last_function_has_returned() -> None:
+    """So that a descriptor is not closed, and its number given to another file, under a read that hangs."""
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        unused, used, hung = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        FileThreads(loop).close(unused.set)
+        assert unused.is_set()
+        threads = FileThreads(loop)
+        await threads.run(abs, -1)
+        threads.close(used.set)
+        await asyncio.wait_for(used.wait(), 30)
+        hang = threading.Event()
+        threads = FileThreads(loop, limit=1)
+        waits = asyncio.ensure_future(threads.run(hang.wait, 30))
+        await asyncio.sleep(0)
+        threads.close(hung.set)
+        await asyncio.sleep(0.05)
+        assert not hung.is_set()
+        hang.set()
+        await asyncio.wait_for(hung.wait(), 30)
+        assert await waits
+
+    asyncio.run(story())
+
+
+def test_without_a_thread_to_be_had_it_is_said_and_works_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the limit of tasks of a service: a thread that was never there must not be counted."""
+
+    async def story() -> None:
+        threads = FileThreads(asyncio.get_running_loop(), limit=1)
+        with monkeypatch.context() as patched, pytest.raises(RuntimeError):
+            patched.setattr(threading.Thread, "start", _no_thread)
+            await threads.run(abs, -1)
+        assert await asyncio.wait_for(threads.run(abs, -2), 30) == 2
+
+    asyncio.run(story())
+
+
+def _no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
