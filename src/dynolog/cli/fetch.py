@@ -199,12 +199,12 @@ def _receive(open_stream: OpenStream, descriptor: int, pause_s: float) -> FetchR
                 os.lseek(descriptor, have, os.SEEK_SET)
                 for block in stream:
                     _write_all(descriptor, block)
-        except RequestError as error:
-            if have == 0 or error.code != "bad_request":
-                raise
-            os.ftruncate(descriptor, 0)  # what an earlier run left is longer than the file: it is another one
-            continue
-        except (CannotReach, NoAnswer, FetchInterrupted):
+        except (CannotReach, NoAnswer, FetchInterrupted, RequestError) as error:
+            if isinstance(error, RequestError) and not error.is_temporary:
+                if have == 0 or error.code != "bad_request":
+                    raise
+                os.ftruncate(descriptor, 0)  # what an earlier run left is longer than the file: it is another one
+                continue
             failures = 0 if os.fstat(descriptor).st_size > have else failures + 1
             if failures >= _ATTEMPTS_WITHOUT_PROGRESS:
                 raise

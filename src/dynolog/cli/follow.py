@@ -6,12 +6,13 @@ from collections import Counter
 
 from dynolog.cli.daemon_clock import clock_offset_ns
 from dynolog.cli.exit_codes import UNREACHABLE, CommandError, Interrupted
+from dynolog.cli.one_request import ask_about
 from dynolog.cli.progress_views import ProgressView, choose_view
 from dynolog.cli.target_words import command_for
 from dynolog.model.errors import RequestError
 from dynolog.model.trace_request import RequestProgress
-from dynolog.rpc.client import CannotReach, NoAnswer, Target, call
-from dynolog.rpc.messages import TraceProgressReply, WaitTrace
+from dynolog.rpc.client import CannotReach, NoAnswer, Target
+from dynolog.rpc.messages import WaitTrace
 
 _ASK_FOR_S = 20.0  # one waitTrace; the daemon answers at once when something changes
 _OUTAGES_BORNE = 10
@@ -38,7 +39,9 @@ class Follower:
                 try:
                     self._progress = self._ask()
                     outages = 0
-                except (CannotReach, NoAnswer) as error:
+                except (CannotReach, NoAnswer, RequestError) as error:
+                    if isinstance(error, RequestError) and not error.is_temporary:
+                        raise
                     outages += 1
                     self._bear(outages, error)
                     continue
@@ -56,7 +59,7 @@ class Follower:
         seen = -1 if self._progress is None else self._progress.version
         request = WaitTrace(request_id=self._request_id, seen_version=seen, timeout_s=wait_s)
         try:
-            return call(self._target, request, TraceProgressReply).requests[0]
+            return ask_about(self._target, request)
         except RequestError as error:
             if error.code == "not_found" and self._progress is not None:
                 raise CommandError(

@@ -10,6 +10,7 @@ from dynolog.cli.daemon_kind import knows_ours
 from dynolog.cli.exit_codes import DONE, FAILED, USAGE, CommandError, Interrupted
 from dynolog.cli.follow_up import Conclusion, FollowOptions, add_follow_options, conclude, follow_options
 from dynolog.cli.gputrace_report import Answer, print_outcome, print_trace_reply
+from dynolog.cli.printable import printable
 from dynolog.cli.reply_text import ask, print_json
 from dynolog.cli.target_words import command_for
 from dynolog.cli.trace_arguments import FOR_MANY_HOSTS, TraceCommand, add_trace_options, trace_command
@@ -83,7 +84,7 @@ def _after(
             conclusion = conclude(target, reply.request_id, options, as_json=arguments.json)
             code = max(code, conclusion.exit_code)
         elif not arguments.json:
-            print(f"Follow it with: {command_for(target, 'trace', reply.request_id)}")
+            print(printable(f"Follow it with: {command_for(target, 'trace', reply.request_id)}"))
     elif options.wait and reply.processesMatched and not answer.ours:
         print(_CANNOT_FOLLOW, file=sys.stderr)
     if arguments.json:

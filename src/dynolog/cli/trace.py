@@ -12,6 +12,7 @@ from dynolog.cli.daemon_kind import asking_for_ours
 from dynolog.cli.exit_codes import DONE, USAGE, CommandError
 from dynolog.cli.fetched import Fetched
 from dynolog.cli.follow_up import add_follow_options, conclude, follow_options, print_captures
+from dynolog.cli.one_request import ask_about
 from dynolog.cli.quantities import age
 from dynolog.cli.reply_text import print_json
 from dynolog.cli.table import table, terminal_columns
@@ -54,7 +55,7 @@ class Trace:
                 raise CommandError("--wait and --fetch need a REQUEST_ID: `dyno trace` lists them", USAGE)
             return _list(arguments, target)
         with asking_for_ours(target, "trace requests"):
-            (progress,) = call(target, GetTrace(request_id=arguments.request_id), TraceProgressReply).requests
+            progress = ask_about(target, GetTrace(request_id=arguments.request_id))
         if options.wait:
             conclusion = conclude(target, arguments.request_id, options, as_json=arguments.json)
             if arguments.json:

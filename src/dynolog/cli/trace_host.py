@@ -7,6 +7,7 @@ import msgspec
 
 from dynolog.cli.daemon_kind import asking_for_ours
 from dynolog.cli.exit_codes import DONE, FAILED, CommandError
+from dynolog.cli.one_request import ask_about
 from dynolog.cli.printable import printable
 from dynolog.cli.quantities import count
 from dynolog.cli.reply_text import print_json
@@ -14,8 +15,8 @@ from dynolog.cli.table import table, terminal_columns
 from dynolog.model.capture import CaptureInfo
 from dynolog.model.host_samples import SampleBlock
 from dynolog.model.trace_request import RequestProgress
-from dynolog.rpc.client import Target, call
-from dynolog.rpc.messages import GetTrace, TraceProgressReply
+from dynolog.rpc.client import Target
+from dynolog.rpc.messages import GetTrace
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +47,7 @@ class TraceHost:
     def run(self, arguments: argparse.Namespace, target: Target) -> int:
         """Show or add."""
         with asking_for_ours(target, "trace requests"):
-            asked = GetTrace(request_id=arguments.request_id)
-            (progress,) = call(target, asked, TraceProgressReply).requests
+            progress = ask_about(target, GetTrace(request_id=arguments.request_id))
         if arguments.add:
             return _add(arguments.add, target, progress)
         from dynolog.cli.host_tracks import NoSamples, samples_of  # noqa: PLC0415 - hashing loads libcrypto: only here

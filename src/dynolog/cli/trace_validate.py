@@ -38,7 +38,7 @@ class TraceValidate:
                 _print(verdict.path, verdict.events, verdict.faults, verdict.notes)
                 for problem in verdict.problems[:_SHOWN]:
                     line = f"line {problem.line:,}, " if problem.line else ""
-                    print(f"  {line}byte {problem.offset_bytes:,}: {problem.what}")
+                    print(printable(f"  {line}byte {problem.offset_bytes:,}: {problem.what}"))
                 if len(verdict.problems) > _SHOWN:
                     print(f"  and more places; --json has the first {len(verdict.problems)}")
         return DONE if all(verdict.valid for verdict in verdicts) else FAILED

@@ -11,6 +11,7 @@ from dynolog.fleet.manifest import UNKNOWN, HostEntry, Manifest, ProcessEntry
 from dynolog.fleet.recover import may_be_tracing, recover
 from dynolog.fleet.trigger import processes_by_host
 from dynolog.model.capture import CaptureInfo
+from dynolog.model.errors import TEMPORARY
 from dynolog.rpc.messages import TraceProgressReply, WaitTrace
 
 _ASK_FOR_S = 20.0  # one waitTrace; the daemon answers at once when something changes
@@ -124,7 +125,7 @@ class _Following:
                 self._take(processes, progress.captures)
                 if progress.done:
                     return
-            elif answer.outcome is Outcome.REFUSED:
+            elif answer.outcome is Outcome.REFUSED and answer.code not in TEMPORARY:
                 self._lose(host, processes, _why_refused(answer))
                 return
             else:

@@ -8,6 +8,9 @@ DynologError
 └── RequestError          a request that is understood and refused, with a code a program can test
 """
 
+# Codes of what is refused only because of what else is going on.
+TEMPORARY = ("busy", "overloaded")
+
 
 class DynologError(Exception):
     """Root of every error that the product raises on purpose; its text is for a person."""
@@ -49,3 +52,8 @@ class RequestError(DynologError):
         super().__init__(sentence)
         self.code = code
         self.sentence = sentence
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same request may be carried out a moment later."""
+        return self.code in TEMPORARY

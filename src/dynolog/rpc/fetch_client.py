@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from dynolog.model.errors import DynologError
-from dynolog.rpc.channel import Channel
+from dynolog.rpc.channel import MAX_REPLY_BYTES, Channel
 from dynolog.rpc.client import Target, connect, decode, encode, raise_for_lost
 from dynolog.rpc.messages import FetchReply, FetchTrace
 
@@ -63,7 +63,9 @@ class Fetch:
         try:
             while True:
                 self._channel.extend(self._target.timeout_s)
-                chunk = self._channel.receive_frame(self.reply.chunk_bytes)
+                # One that sends more than it has announced fills no disk here.
+                rest_bytes = self.reply.size_bytes - position
+                chunk = self._channel.receive_frame(max(min(self.reply.chunk_bytes, rest_bytes, MAX_REPLY_BYTES), 0))
                 if not chunk:
                     break
                 position += len(chunk)

@@ -67,6 +67,18 @@ def test_a_broken_stream_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["t.json"]
 
 
+def test_a_daemon_that_sends_others_traces_is_asked_again(tmp_path: Path) -> None:
+    daemon, refusals = FakeDaemon(), [RequestError("busy", "8 fetches of uid 0 are going on")] * 2
+
+    def open_stream(offset: int) -> contextlib.AbstractContextManager[FakeStream]:
+        if refusals:
+            raise refusals.pop()
+        return daemon.open(offset)
+
+    fetch_one(open_stream, "c1", str(tmp_path / "t.json"), compress=False, pause_s=0)
+    assert (tmp_path / "t.json").read_bytes() == CONTENT
+
+
 def test_what_came_is_kept_when_nothing_more_comes_and_the_next_run_goes_on(tmp_path: Path) -> None:
     path = str(tmp_path / "t.json")
     with pytest.raises(FetchInterrupted):

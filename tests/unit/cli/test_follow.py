@@ -5,15 +5,15 @@ from collections.abc import Callable
 
 import pytest
 
-from dynolog.cli import follow
+from dynolog.cli import one_request
 from dynolog.cli.exit_codes import CommandError, Interrupted
 from dynolog.cli.follow import Follower
 from dynolog.cli.progress_views import LinesView, NoView, choose_view
 from dynolog.model.capture import CaptureState, Transition
-from dynolog.model.errors import RequestError
+from dynolog.model.errors import DynologError, RequestError
 from dynolog.model.trace_request import RequestProgress
 from dynolog.rpc.client import CannotReach, NoAnswer, Target
-from dynolog.rpc.messages import TraceProgressReply, WaitTrace
+from dynolog.rpc.messages import GetTrace, TraceProgressReply, WaitTrace
 from fakes.services import capture
 
 S = 1_000_000_000
@@ -48,7 +48,7 @@ class Script:
 def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Script]:
     def make(*answers: RequestProgress | BaseException) -> Script:
         made = Script(*answers)
-        monkeypatch.setattr(follow, "call", made.call)
+        monkeypatch.setattr(one_request, "call", made.call)
         return made
 
     return make
@@ -76,6 +76,21 @@ def test_outages_are_counted_in_a_row(script: Callable[..., Script]) -> None:
     answers = [answer for version in range(20) for answer in (GONE, progress(version))]
     script(*answers, progress(20, done=True))
     assert follower().follow(NoView()).version == 20
+
+
+def test_a_daemon_that_has_too_much_to_do_is_asked_again(script: Callable[..., Script]) -> None:
+    asked = script(
+        RequestError("busy", "64 waits"), progress(1), RequestError("overloaded", "too many"), progress(2, done=True)
+    )
+    assert follower().follow(NoView()).version == 2
+    assert len(asked.asked) == 4
+
+
+def test_an_answer_about_no_request_or_several_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for answer in ((), (progress(0), progress(1))):
+        monkeypatch.setattr(one_request, "call", lambda *_, answer=answer: TraceProgressReply(requests=answer))
+        with pytest.raises(DynologError, match=f"about {len(answer)} requests"):
+            one_request.ask_about(Target(), GetTrace(request_id="r1"))
 
 
 def test_an_unknown_request_is_the_daemons_sentence(script: Callable[..., Script]) -> None:

@@ -278,6 +278,15 @@ def stream(offset: int, data: bytes, whole: bytes, ends: bool) -> bytes:
     return frame(facts.encode()) + chunks + (LENGTH.pack(0) if ends else b"")
 
 
+def test_a_daemon_that_sends_more_than_it_announced_fills_no_disk() -> None:
+    whole = b"0123456789"
+    with answering(lambda sock: sock.sendall(stream(0, whole * 100, whole, ends=True))) as target:
+        sink = io.BytesIO()
+        with pytest.raises(FetchInterrupted):
+            fetch_to(target, "c1", sink, tries=1)
+    assert sink.getvalue() == b"01234567"
+
+
 def test_an_interrupted_fetch_goes_on_where_it_stopped() -> None:
     whole = b"0123456789abcdef"
     answers = iter(
