@@ -33,6 +33,12 @@ class TrainingJob:
         self.transfer_us = 3_000.0
         self.overlapped = True
         self.pause_us = 0.0  # the host does something else after a third of its launches
+        self.pause_call = ""  # what of the runtime it is in meanwhile; nothing when ""
+        self.prelude_us = 0.0  # the host compiles before all
+        self.waits = True  # the host, for the device at the end of each step
+        self.work: Callable[[int, int], float] = lambda rank, step: (
+            1.0
+        )  # how much longer a rank's kernels take in a step
         self.barrier_us = 0.0  # the same, in a barrier of the host
         self.stall_us = 0.0  # the device waits for something before the kernel in the middle
         self.late: Callable[[int, int], float] = lambda rank, step: 0.0  # what the data loader needs more
@@ -97,6 +103,8 @@ class _Rank:
         self._kernels: list[tuple[float, float]] = []
         self._correlation = 0
         self._step_begin = BEGIN_US
+        if job.prelude_us:
+            self._add("cpu_op", "compile", BEGIN_US - job.prelude_us, job.prelude_us)
 
     def compute(self, step: int) -> None:
         job = self._job
@@ -110,7 +118,10 @@ class _Rank:
         self._kernels = []
         for number in range(job.kernels):
             if job.pause_us and number == job.kernels // 3:
-                self._host = max(self._host, self._free[_COMPUTE]) + job.pause_us
+                begin = max(self._host, self._free[_COMPUTE])
+                if job.pause_call:
+                    self._add("cuda_runtime", job.pause_call, begin, job.pause_us)
+                self._host = begin + job.pause_us
             if job.barrier_us and number == job.kernels // 3:
                 begin = self._host = max(self._host, self._free[_COMPUTE])
                 self._add("cpu_op", "c10d::barrier", begin, job.barrier_us)
@@ -123,6 +134,7 @@ class _Rank:
             factor = (
                 job.slow_ranks.get(self._rank, 1.0) * job.slow_kernels.get(name, 1.0) * job.slow_steps.get(step, 1.0)
             )
+            factor *= job.work(self._rank, step)
             wobble = 1 + 0.01 * math.sin(step * 40 + number)
             self._kernel(job.renamed.get(self._rank, {}).get(name, name), job.kernel_us * factor * wobble)
 
@@ -176,8 +188,9 @@ class _Rank:
 
     def finish(self, step: int) -> None:
         done = max(self._free.values())
-        self._add("cuda_runtime", "cudaDeviceSynchronize", self._host, max(done - self._host, 0) + 3, correlation=0)
-        self._host = max(self._host, done) + 5
+        if self._job.waits:
+            self._add("cuda_runtime", "cudaDeviceSynchronize", self._host, max(done - self._host, 0) + 3, correlation=0)
+            self._host = max(self._host, done) + 5
         if self._job.marks:
             self._add("user_annotation", f"ProfilerStep#{step}", self._step_begin, self._host - self._step_begin)
         self._host += 1

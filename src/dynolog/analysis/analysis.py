@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dynolog.analysis.communication_findings import communication_findings
 from dynolog.analysis.comparing import Comparison, compare
 from dynolog.analysis.comparison_findings import comparison_findings
 from dynolog.analysis.finding import Finding, ranked
@@ -11,6 +12,8 @@ from dynolog.analysis.job_findings import job_findings
 from dynolog.analysis.job_summary import JobSummary, summarise_job
 from dynolog.analysis.rank_findings import rank_findings
 from dynolog.analysis.rank_summary import RankResult, RankSummary
+from dynolog.analysis.slow_findings import SLOW
+from dynolog.analysis.wording import rank_list
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,9 +31,9 @@ def analyse(results: Sequence[RankResult], against: Sequence[RankResult] = (), n
     results = sorted(results, key=lambda result: result.summary.rank)
     ranks = [result.summary for result in results]
     job = summarise_job(results)
-    waited = {wait.rank: wait.waited_ns for wait in job.waits}
     between = job_findings(job, ranks)
-    findings = _merged(between, rank_findings(ranks, waited))
+    slow = [rank for finding in between if finding.kind in SLOW for rank in finding.ranks]
+    findings = _merged(between, rank_findings(ranks)) + communication_findings(job, ranks, slow)
     comparison = compare(against, results) if against else None
     if comparison is not None:
         findings += comparison_findings(comparison, ranks)
@@ -38,14 +41,14 @@ def analyse(results: Sequence[RankResult], against: Sequence[RankResult] = (), n
 
 
 def _merged(between: list[Finding], single: list[Finding]) -> list[Finding]:
-    """What only the slow rank has is why it is slow: evidence of that finding, not one of its own."""
-    slow = next((finding for finding in between if finding.kind == "slow_rank"), None)
+    """What only the slow ranks have is why they are slow: evidence of that finding, not one of its own."""
+    slow = next((finding for finding in between if finding.kind in SLOW), None)
     if slow is None:
         return between + single
     why = [finding for finding in single if finding.ranks == slow.ranks]
     merged = msgspec.structs.replace(
         slow,
-        evidence=slow.evidence + [f"only this rank: {finding.title}" for finding in why],
+        evidence=slow.evidence + [f"only {rank_list(slow.ranks)}: {finding.title}" for finding in why],
         advice=[advice for finding in why for advice in finding.advice] + slow.advice,
     )
     return [

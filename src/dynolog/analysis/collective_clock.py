@@ -16,6 +16,12 @@ _HOST_COLLECTIVE = ("gloo:", "mpi:")
 _FEWEST = 3
 # Two recordings may begin some collectives apart.
 _MOST_SHIFT = 16
+# A shift at which the ends agree so many times better is surely the better one; else the clocks decide.
+_SURELY = 4
+# Matched by order, ends that miss each other by more than this part of the time from one to the next are not of the same collectives.
+_FITS = 4
+# Clocks that nobody keeps are off by more; then order alone does not tell which collectives are the same.
+_FARTHEST_NS = 1_000_000_000
 
 
 class Agreement(msgspec.Struct, frozen=True):
@@ -62,12 +68,17 @@ def _named(columns: TraceColumns, judge: Callable[[str], bool]) -> Mask:
     return np.fromiter(map(judge, columns.names), np.bool_, len(columns.names))
 
 
-def agree(ours: dict[str, Ends], theirs: dict[str, Ends]) -> Agreement | None:
-    """How far `theirs` is ahead of `ours`; None when of no kind of collective three can be matched.
+def agree(ours: dict[str, Ends], theirs: dict[str, Ends], expected_ns: int = 0) -> Agreement | None:
+    """How far `theirs` is ahead of `ours`; None when of no kind of collective three can be matched so that they fit.
 
-    Of the kinds that occur often the one that agrees best decides.
+    Of the kinds that occur often the one that agrees best decides. `expected_ns` is how far the clocks are apart for all that is known:
+    0 when they are kept by NTP.
     """
-    found = [agreement for name in ours.keys() & theirs.keys() if (agreement := _agree(ours[name], theirs[name]))]
+    found = [
+        agreement
+        for name in sorted(ours.keys() & theirs.keys())
+        if (agreement := _agree(ours[name], theirs[name], expected_ns))
+    ]
     often = max((agreement.matched for agreement in found), default=0) / 2
     return min(
         (agreement for agreement in found if agreement.matched >= often),
@@ -76,9 +87,9 @@ def agree(ours: dict[str, Ends], theirs: dict[str, Ends]) -> Agreement | None:
     )
 
 
-def _agree(ours: Ends, theirs: Ends) -> Agreement | None:
+def _agree(ours: Ends, theirs: Ends, expected_ns: int) -> Agreement | None:
     if ours.sequence is None or theirs.sequence is None:
-        return _agree_by_order(ours.at_ns, theirs.at_ns)
+        return _agree_by_order(ours.at_ns, theirs.at_ns, expected_ns)
     _, mine, other = np.intersect1d(ours.sequence, theirs.sequence, return_indices=True)
     return _agreement(theirs.at_ns[other] - ours.at_ns[mine])
 
@@ -90,17 +101,23 @@ def _agreement(differences: Integers) -> Agreement | None:
     return Agreement(offset, int(np.median(np.abs(differences - offset))), len(differences))
 
 
-def _agree_by_order(ours: Integers, theirs: Integers) -> Agreement | None:
-    """Both recordings may begin some collectives apart: the shift is taken at which the ends agree much better than at smaller ones.
+def _agree_by_order(ours: Integers, theirs: Integers, expected_ns: int) -> Agreement | None:
+    """Both recordings may begin some collectives apart: of the shifts at which the ends agree about as well as they can, that which is
+    nearest to what the clocks say. Where iterations last exactly alike, one shift agrees as well as another.
 
-    Where iterations last exactly alike, a shift by one agrees as well as none; then it is none.
+    None when even then the ends miss each other, or the recordings do not overlap by what the clocks say: these are other collectives.
     """
-    best: Agreement | None = None
-    for shift in sorted(range(-_MOST_SHIFT, _MOST_SHIFT + 1), key=abs):
-        found = _agreement(_differences(ours, theirs, shift))
-        if found is not None and (best is None or found.residual_ns * 4 < best.residual_ns):
-            best = found
-    return best
+    shifts = (_agreement(_differences(ours, theirs, shift)) for shift in range(-_MOST_SHIFT, _MOST_SHIFT + 1))
+    found = [agreement for agreement in shifts if agreement is not None]
+    if not found:
+        return None
+    least_ns = min(agreement.residual_ns for agreement in found)
+    likely = [agreement for agreement in found if agreement.residual_ns <= _SURELY * least_ns]
+    best = min(likely, key=lambda agreement: abs(agreement.offset_ns - expected_ns))
+    interval_ns = int(np.median(np.diff(ours)))
+    overlap_ns = max(int(ours[-1] - ours[0]), int(theirs[-1] - theirs[0]), _FARTHEST_NS)
+    fits = best.residual_ns * _FITS <= interval_ns and abs(best.offset_ns - expected_ns) <= overlap_ns
+    return best if fits else None
 
 
 def _differences(ours: Integers, theirs: Integers, shift: int) -> Integers:

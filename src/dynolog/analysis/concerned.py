@@ -1,6 +1,7 @@
 """Ranks that have the same thing in common, and the one finding that this makes."""
 
 import statistics
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,9 +20,15 @@ class Concerned(msgspec.Struct, frozen=True):
 
 def gain(rank: RankSummary, share: float) -> tuple[float, str]:
     """A share of a rank's time as ns of a step, or of the recording where steps are unknown."""
-    if rank.steps.median_ns:
-        return share * rank.steps.median_ns, "step"
+    if rank.step_ns:
+        return share * rank.step_ns, "step"
     return share * (rank.main.split.span_ns if rank.main else rank.span_ns), "recording"
+
+
+def job_gain(ranks: Sequence[RankSummary], share: float) -> tuple[float, str]:
+    """The same of a job: by the first rank, as long as its recording is where steps are unknown."""
+    first = ranks[0]
+    return gain(first, share) if first.step_ns else (share * first.span_ns, "recording")
 
 
 def finding(kind: str, concerned: list[Concerned], title: str, evidence: list[str], advice: list[str]) -> Finding:

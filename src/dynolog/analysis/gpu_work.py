@@ -50,9 +50,14 @@ class GpuWork(msgspec.Struct, frozen=True, kw_only=True):
         return int(np.count_nonzero(self.end_ns != self.raw_end_ns))
 
 
+def is_communication(name: str) -> bool:
+    """Whether a kernel of this name moves data between ranks."""
+    return _COMMUNICATION.search(name) is not None
+
+
 def communication_names(trace: TraceColumns) -> Mask:
     """Which numbers of names are kernels of collectives or of sends and receives."""
-    return np.fromiter((bool(_COMMUNICATION.search(name)) for name in trace.names), np.bool_, len(trace.names))
+    return np.fromiter(map(is_communication, trace.names), np.bool_, len(trace.names))
 
 
 def gpu_work(trace: TraceColumns) -> list[GpuWork]:

@@ -1,13 +1,18 @@
 """Findings about a device that has nothing to do, by cause."""
 
+import re
 from collections.abc import Callable
 
 from dynolog.analysis.concerned import Concerned, finding, mean_share, most_of
 from dynolog.analysis.finding import Finding
+from dynolog.analysis.gap_work import GapWork
 from dynolog.analysis.host_wording import host_words
 from dynolog.analysis.idle_causes import LAUNCH_GAP_NS
 from dynolog.analysis.rank_summary import RankSummary
 from dynolog.analysis.wording import ms, pct, short
+
+_WORTH_NAMING, _MOSTLY = 0.1, 0.3  # of the gaps
+_MEMORY_CALL = re.compile(r"\A(cuda|hip)(Malloc|Free)|\Acu(Mem|Address)|emptyCache", re.IGNORECASE)
 
 
 def _host_while(concerned: list[Concerned], cause: str) -> list[str]:
@@ -15,10 +20,10 @@ def _host_while(concerned: list[Concerned], cause: str) -> list[str]:
     return host_words(device.host_while.get(cause, device.host_while.get("all", {}))) if device else []
 
 
-def share_of(cause: str) -> Callable[[RankSummary, int], float]:
+def share_of(cause: str) -> Callable[[RankSummary], float]:
     """The share of the device's time that is idle for one cause."""
 
-    def share(rank: RankSummary, _waited_ns: int) -> float:
+    def share(rank: RankSummary) -> float:
         if rank.main is None or not rank.main.split.span_ns:
             return 0.0
         return float(getattr(rank.main.split.idle, f"{cause}_ns")) / rank.main.split.span_ns
@@ -26,10 +31,10 @@ def share_of(cause: str) -> Callable[[RankSummary, int], float]:
     return share
 
 
-def data_loader_share(rank: RankSummary, waited_ns: int) -> float:
+def data_loader_share(rank: RankSummary) -> float:
     """Idle time of the device for the data loader; without a device, the loop's time in it."""
     if rank.main is not None:
-        return share_of("data_loader")(rank, waited_ns)
+        return share_of("data_loader")(rank)
     return rank.data_loader_ns / rank.span_ns if rank.span_ns else 0.0
 
 
@@ -86,8 +91,8 @@ def host_wait(kind: str, concerned: list[Concerned]) -> Finding:
     idle = worst.device.split.idle
     words = _host_while(concerned, "cpu")
     synced = idle.after_sync_ns * 2 >= idle.cpu_ns
-    why = "it waits for the device, then begins anew" if synced else "it launches nothing for long"
-    title = f"GPU idle {mean_share(concerned)}: the host, {why}" + (f"; {', '.join(words)}" if words else "")
+    why = "waits for the device, then begins anew" if synced else "launches nothing for long"
+    title = f"GPU idle {mean_share(concerned)}: the host {why}" + (f"; {', '.join(words)}" if words else "")
     evidence = [
         (
             f"gaps of more than {LAUNCH_GAP_NS // 1000} µs add up to {ms(idle.cpu_ns)}, the longest gap lasts {ms(idle.longest_ns)}, "
@@ -95,18 +100,71 @@ def host_wait(kind: str, concerned: list[Concerned]) -> Finding:
         )
     ]
     evidence += [f"{sync.count} waits for the device in {short(sync.name)}" for sync in worst.rank.syncs[:2] if synced]
-    slowest = max(worst.rank.operators, key=lambda row: row.self_us, default=None)
-    if slowest is not None and not synced:
-        evidence.append(
-            f"most host time of operators: {short(slowest.name)}, {ms(slowest.self_us * 1000)} in {slowest.count} calls"
-        )
+    meanwhile, tries = _meanwhile(worst.device.cpu_gaps)
+    evidence += meanwhile
     advice = (
         ["avoid `.item()`, `.cpu()`, `print` of tensors and `nonzero` in the loop, or ask for them every few steps"]
         if synced
-        else ["move work of Python out of the loop (logging, metrics, checkpoints), or to another thread"]
+        else tries
     )
     return finding(
         kind, concerned, title, evidence, [*advice, "record with Python stacks (`--with-stacks`) to see the lines"]
+    )
+
+
+def _meanwhile(gaps: GapWork) -> tuple[list[str], list[str]]:
+    """What the host did in the gaps, and what to try against that."""
+    evidence, advice = [], []
+    calls = [row for row in gaps.calls if row.total_us * 1000 >= _WORTH_NAMING * gaps.gaps_ns][:2]
+    if calls:
+        named = ", ".join(f"{short(row.name)} for {ms(row.total_us * 1000)} ({row.count} calls)" for row in calls)
+        evidence.append(f"meanwhile the host is in {named}")
+    memory_us = sum(row.total_us for row in gaps.calls if _MEMORY_CALL.search(row.name))
+    if memory_us * 1000 >= _MOSTLY * gaps.gaps_ns:
+        advice.append(
+            "memory of the device is allocated and freed in the loop: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, fewer "
+            "different shapes, less memory in use, no `empty_cache()`"
+        )
+    if gaps.outside_ns >= _MOSTLY * gaps.gaps_ns:
+        evidence.append(f"for {ms(gaps.outside_ns)} the host is in no operator and no call: Python itself")
+        advice.append("garbage collection: `gc.freeze()` after the set-up, `gc.disable()` and `gc.collect()` by hand")
+    return evidence, [
+        *advice,
+        "move work of Python out of the loop (logging, metrics, checkpoints), or to another thread",
+    ]
+
+
+def unused_share(rank: RankSummary) -> float:
+    """The share of the recording before the device's first work and after its last."""
+    if rank.main is None or not rank.span_ns:
+        return 0.0
+    return 1 - min(rank.main.split.span_ns / rank.span_ns, 1.0)
+
+
+def unused_device(kind: str, concerned: list[Concerned]) -> Finding:
+    """The device works for a part of the recording only: all other shares are of that part."""
+    worst = most_of(concerned)
+    assert worst.device is not None
+    split, rank = worst.device.split, worst.rank
+    before_ns = split.begin_ns - rank.begin_ns
+    after_ns = rank.span_ns - before_ns - split.span_ns
+    evidence = [
+        (
+            f"of {ms(rank.span_ns)} recorded, {ms(before_ns)} are before its first work, {ms(after_ns)} after its last "
+            f"(rank {rank.rank}); all other shares are of the {ms(split.span_ns)} between"
+        )
+    ]
+    slowest = max(rank.operators, key=lambda row: row.self_us, default=None)
+    if slowest is not None:
+        evidence.append(
+            f"most time of the host's operators: {short(slowest.name)}, {ms(slowest.self_us * 1000)} in {slowest.count} calls"
+        )
+    advice = [
+        "what the host does then (operators below, or record with Python stacks): compiling, loading, evaluation on the CPU",
+        "when it is only how a run begins or ends: record later",
+    ]
+    return finding(
+        kind, concerned, f"The GPU has no work for {mean_share(concerned)} of the recording", evidence, advice
     )
 
 

@@ -28,10 +28,12 @@ def _offset(first: RankResult, other: RankResult) -> RankOffset:
     rank = other.summary.rank
     if first.summary.host and first.summary.host == other.summary.host:
         return RankOffset(rank=rank, source="same host")
-    if agreement := agree(first.ends, other.ends):
+    known = first.clock_offset_ns is not None and other.clock_offset_ns is not None
+    expected_ns = (other.clock_offset_ns or 0) - (first.clock_offset_ns or 0) if known else 0
+    if agreement := agree(first.ends, other.ends, expected_ns):
         return RankOffset(
             rank=rank, offset_ns=agreement.offset_ns, source="collectives", residual_ns=agreement.residual_ns
         )
-    if first.clock_offset_ns is not None and other.clock_offset_ns is not None:
-        return RankOffset(rank=rank, offset_ns=other.clock_offset_ns - first.clock_offset_ns, source="manifest")
+    if known:
+        return RankOffset(rank=rank, offset_ns=expected_ns, source="manifest")
     return RankOffset(rank=rank)

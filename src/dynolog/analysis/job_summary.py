@@ -1,6 +1,6 @@
 """What only the traces of several ranks together tell."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -13,6 +13,8 @@ from dynolog.analysis.kernel_differences import DifferingKernel, differing_kerne
 from dynolog.analysis.rank_summary import RankResult
 from dynolog.analysis.rank_waits import CollectiveRow, RankWait, collective_rows, mean_ns, wait_spans
 from dynolog.analysis.wording import rank_list
+
+_DOUBTFUL_NS = 100_000_000
 
 
 class SlowestInStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,13 +109,13 @@ def summarise_job(results: Sequence[RankResult]) -> JobSummary:
 def _notes(results: Sequence[RankResult], clocks: Sequence[RankOffset], collectives: Sequence[int]) -> list[str]:
     if len(results) < 2:
         return []
+    found = [*_missing(results), *_doubtful(clocks)]
     adrift = [clock.rank for clock in clocks if not clock.source]
     alone = [
         result.summary.rank
         for i, result in enumerate(results)
         if len(result.collectives) and clocks[i].source and not (i < len(collectives) and collectives[i])
     ]
-    found = []
     if adrift:
         found.append(f"nothing tells the clock of {rank_list(adrift)}: who waits for whom leaves them out")
     if alone:
@@ -121,6 +123,24 @@ def _notes(results: Sequence[RankResult], clocks: Sequence[RankOffset], collecti
             f"no collective of {rank_list(alone)} was recorded by another rank as well (other iterations?): who waits leaves them out"
         )
     return found
+
+
+def _missing(results: Sequence[RankResult]) -> Iterator[str]:
+    world = max(result.summary.world_size or 0 for result in results)
+    missing = sorted(set(range(world)) - {result.summary.rank for result in results})
+    if missing:
+        have = "has" if len(missing) == 1 else "have"
+        yield f"{rank_list(missing)} of {world} {have} no trace here: what the others wait for may be there"
+
+
+def _doubtful(clocks: Sequence[RankOffset]) -> Iterator[str]:
+    doubtful = [clock for clock in clocks if clock.source == "collectives" and abs(clock.offset_ns) > _DOUBTFUL_NS]
+    if doubtful:
+        most = max(doubtful, key=lambda clock: abs(clock.offset_ns))
+        yield (
+            f"by their collectives the clocks of {rank_list([clock.rank for clock in doubtful])} are up to "
+            f"{most.offset_ns / 1e6:+,.1f} ms off, which no clock that is kept by NTP is: were the same iterations recorded?"
+        )
 
 
 def _exposed(result: RankResult, clock: RankOffset) -> Intervals | None:

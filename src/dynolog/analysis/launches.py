@@ -12,7 +12,8 @@ class LaunchFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`delay` is from the end of the call to the begin of the work (below 0 when it began before the call returned).
 
     A queue's length is how many were handed over and have not begun: `queue_mean` over the time from the first call on, `queue_max`.
-    `calls` hand work over, `without_work` of them have no work in the trace: it was recorded in part.
+    `calls` hand work over: to this device, or to another of the process. `matched` of them have work on this one, `without_work`
+    have none in the trace: it was recorded in part.
     """
 
     calls: int
@@ -50,10 +51,10 @@ def launch_facts(trace: TraceColumns, work: GpuWork, launches: Integers) -> Laun
     delay_us = (work.begin_ns[matched] - trace.end_ns[call]) / 1000
     length, at_ns = queue_length(trace.begin_ns[call], work.begin_ns[matched])
     lasts = np.diff(at_ns)
-    calls = launch_calls(trace)
+    calls = np.union1d(launch_calls(trace), call)
     return LaunchFacts(
         calls=len(calls),
-        matched=int(np.count_nonzero(matched)),
+        matched=len(np.unique(call)),
         without_work=_without_work(trace, calls),
         delay_p50_us=float(np.percentile(delay_us, 50)),
         delay_p99_us=float(np.percentile(delay_us, 99)),

@@ -1,7 +1,7 @@
 """What stands out in single ranks; ranks that have the same are one finding."""
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from dynolog.analysis.concerned import Concerned, finding, mean_share, most_of
 from dynolog.analysis.finding import Finding
@@ -13,10 +13,12 @@ from dynolog.analysis.idle_findings import (
     launch_bound,
     queued,
     share_of,
+    unused_device,
+    unused_share,
 )
 from dynolog.analysis.rank_summary import RankSummary
 from dynolog.analysis.step_times import StepTime
-from dynolog.analysis.wording import ms, pct, rate, short
+from dynolog.analysis.wording import ms, rate
 
 # The share of a rank's time from which on something stands out.
 LEAST_SHARE = {
@@ -25,55 +27,29 @@ LEAST_SHARE = {
     "host_wait": 0.10,
     "host_collective": 0.05,
     "queued": 0.10,
-    "exposed_communication": 0.10,
     "memory_copies": 0.05,
     "clock_drop": 0.03,
     "step_spread": 0.03,
+    "unused_device": 0.20,
 }
 _FEWEST_STEPS = 5
 _SPREAD = 1.3  # the longest step against the median
 _SLOW_COPY_BYTES_PER_S = 8e9
-_COLLECTIVE_ADVICE = [
-    "overlap it with computing: larger gradient buckets, prefetching in FSDP, asynchronous collectives",
-    "move fewer bytes: lower precision of gradients, sharding within hosts, accumulating gradients",
-]
 
 
-def rank_findings(ranks: Sequence[RankSummary], waited_ns: Mapping[int, int]) -> list[Finding]:
-    """`waited_ns`: how long a rank waited in collectives for others; that is not the fault of communication, nor of this rank."""
+def rank_findings(ranks: Sequence[RankSummary]) -> list[Finding]:
+    """All but what is about communication."""
     found: list[Finding] = []
     for kind, (measure, build) in _KINDS.items():
         concerned = [
-            Concerned(rank, share, rank.main)
-            for rank in ranks
-            if (share := measure(rank, waited_ns.get(rank.rank, 0))) >= LEAST_SHARE[kind]
+            Concerned(rank, share, rank.main) for rank in ranks if (share := measure(rank)) >= LEAST_SHARE[kind]
         ]
         if concerned:
             found.append(build(kind, concerned))
     return found
 
 
-def _exposed_share(rank: RankSummary, waited_ns: int) -> float:
-    if rank.main is None or not rank.main.split.span_ns:
-        return 0.0
-    return max(rank.main.split.exposed_communication_ns - waited_ns, 0) / rank.main.split.span_ns
-
-
-def _exposed_communication(kind: str, concerned: list[Concerned]) -> Finding:
-    worst = most_of(concerned)
-    assert worst.device is not None
-    split = worst.device.split
-    hidden = split.overlapped_communication_ns / max(split.communication_ns, 1)
-    evidence = [
-        f"{ms(split.communication_ns)} of communication, {pct(hidden)} of it hidden behind computing (rank {worst.rank.rank})"
-    ]
-    names = [row for row in worst.rank.kernels if "ccl" in row.name.lower()][:2]
-    evidence += [f"{short(row.name)}: {row.count} × {ms(row.mean_us * 1000)}" for row in names]
-    title = f"Exposed communication: {mean_share(concerned)} of the time nothing computes meanwhile"
-    return finding(kind, concerned, title, evidence, list(_COLLECTIVE_ADVICE))
-
-
-def _memory_share(rank: RankSummary, _waited_ns: int) -> float:
+def _memory_share(rank: RankSummary) -> float:
     if rank.main is None or not rank.main.split.span_ns:
         return 0.0
     return rank.main.split.exposed_memory_ns / rank.main.split.span_ns
@@ -97,7 +73,7 @@ def _memory_copies(kind: str, concerned: list[Concerned]) -> Finding:
     return finding(kind, concerned, title, evidence, advice)
 
 
-def _clock_share(rank: RankSummary, _waited_ns: int) -> float:
+def _clock_share(rank: RankSummary) -> float:
     if rank.main is None or rank.main.clock_drop is None or not rank.main.split.span_ns:
         return 0.0
     return rank.main.clock_drop.lost_ns / rank.main.split.span_ns
@@ -122,11 +98,11 @@ def _clock_drop(kind: str, concerned: list[Concerned]) -> Finding:
     return finding(kind, concerned, title, evidence, advice)
 
 
-def _spread_share(rank: RankSummary, _waited_ns: int) -> float:
+def _spread_share(rank: RankSummary) -> float:
     whole, median = rank.steps.whole, rank.steps.median_ns
     if len(whole) < _FEWEST_STEPS or not median or (rank.steps.max_ns or 0) < _SPREAD * median:
         return 0.0
-    return max(statistics.mean(step.duration_ns for step in whole) / median - 1, 0.0)
+    return max(1 - median / (rank.steps.mean_ns or median), 0.0)
 
 
 def _step_spread(kind: str, concerned: list[Concerned]) -> Finding:
@@ -147,6 +123,12 @@ def _step_spread(kind: str, concerned: list[Concerned]) -> Finding:
         more = of(slowest) - statistics.median(of(step) for step in steps.whole)
         if more >= 0.2 * (slowest.duration_ns - steps.median_ns):
             evidence.append(f"step {slowest.number} spends {ms(more)} more than the median step in {what}")
+    if slow == steps.whole[:1]:
+        title = f"The first step takes {ms(slowest.duration_ns)}, the median {ms(steps.median_ns)}"
+        advice = [
+            "compiling, autotuning, memory that is first allocated: once a run, or at each new shape; to see the usual step, record later"
+        ]
+        return finding(kind, concerned, title, evidence, advice)
     title = f"Steps vary: the median lasts {ms(steps.median_ns)}, the longest {ms(slowest.duration_ns)}"
     advice = [
         "what happens every so many steps: logging, evaluation, checkpoints, garbage collection (`gc.freeze()`), allocator"
@@ -154,14 +136,14 @@ def _step_spread(kind: str, concerned: list[Concerned]) -> Finding:
     return finding(kind, concerned, title, evidence, advice)
 
 
-_KINDS: dict[str, tuple[Callable[[RankSummary, int], float], Callable[[str, list[Concerned]], Finding]]] = {
+_KINDS: dict[str, tuple[Callable[[RankSummary], float], Callable[[str, list[Concerned]], Finding]]] = {
     "data_loader": (data_loader_share, data_loader),
     "launch_bound": (share_of("launch"), launch_bound),
     "host_wait": (share_of("cpu"), host_wait),
     "host_collective": (share_of("other_ranks"), host_collective),
     "queued": (share_of("queued"), queued),
-    "exposed_communication": (_exposed_share, _exposed_communication),
     "memory_copies": (_memory_share, _memory_copies),
     "clock_drop": (_clock_share, _clock_drop),
     "step_spread": (_spread_share, _step_spread),
+    "unused_device": (unused_share, unused_device),
 }

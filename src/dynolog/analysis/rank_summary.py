@@ -9,6 +9,7 @@ from dynolog.analysis.collective_calls import CollectiveCalls, collective_calls
 from dynolog.analysis.collective_clock import Ends, collective_ends
 from dynolog.analysis.columns import Ids, Integers, TraceColumns
 from dynolog.analysis.duration_table import DurationRow, Samples, duration_table, samples
+from dynolog.analysis.gap_work import GapWork, gap_work
 from dynolog.analysis.gpu_work import GpuWork, gpu_work
 from dynolog.analysis.host_counters import ClockDrop, Held, clock_drop, host_counters, means
 from dynolog.analysis.idle_causes import IdleGaps, data_loader_spans, idle_gaps, waiting_calls
@@ -28,9 +29,12 @@ from dynolog.analysis.step_times import StepFacts, step_facts
 from dynolog.analysis.time_split import Occupation, TimeSplit, device_span, occupation, time_split
 from dynolog.analysis.trace_folder import TraceFileHead
 from dynolog.analysis.validating import kernel_share
+from dynolog.analysis.wording import ms
 
 # Fewer kernels than launches by more than this: the device's records are incomplete (sampled, lost, or cut).
 _FEW_KERNELS = 0.9
+# The device works so many times as long as the host's steps last: the host does not wait for it within them.
+_HOST_AHEAD = 1.5
 
 
 class Sync(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,13 +46,15 @@ class Sync(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One device of a rank. `host_while` has the means of the host's counters in gaps of a cause, and in all the time ("all")."""
+    """One device of a rank. `host_while` has the means of the host's counters in gaps of a cause, and in all the time ("all").
+    `cpu_gaps` is what the host did in the gaps that wait for the CPU."""
 
     split: TimeSplit
     launches: LaunchFacts | None
     copies: list[CopyRow]
     clock_drop: ClockDrop | None
     host_while: dict[str, dict[str, float]]
+    cpu_gaps: GapWork
 
 
 class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +77,15 @@ class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
     modules: list[ModuleRow]
     syncs: list[Sync]
     notes: list[str]
+
+    @property
+    def step_ns(self) -> float | None:
+        """How long a step takes of the job: the mean of whole ones by the host's clock. Where the host runs ahead of the device (it
+        only hands work over), the device's time by steps. None without whole steps."""
+        if self.steps.mean_ns is None:
+            return None
+        by_device = self.main.split.span_ns / len(self.steps.steps) if self.main else 0.0
+        return by_device if by_device > _HOST_AHEAD * self.steps.mean_ns else self.steps.mean_ns
 
     @property
     def main(self) -> DeviceSummary | None:
@@ -120,19 +135,17 @@ def summarise_trace(trace: TraceColumns, head: TraceFileHead) -> RankResult:
         begin_ns=span[0],
         span_ns=span[1] - span[0],
         events=trace.report.events,
-        devices=[
-            _device(trace, one, calls, part, counters) for one, calls, part in zip(work, launches, parts, strict=True)
-        ],
+        devices=[_device(trace, tree, done, counters) for done in zip(work, launches, parts, strict=True)],
         steps=step_facts(trace, parts[busiest] if work else None, loader),
         data_loader_ns=loader.total_ns,
         kernels=duration_table(trace.names, kernel_names, kernel_ns),
         operators=operator_table(trace, tree, own_device_ns),
         modules=module_table(trace, tree, own_device_ns),
         syncs=_syncs(trace, tree),
-        notes=_notes(trace, work),
+        notes=[],
     )
     return RankResult(
-        summary=summary,
+        summary=msgspec.structs.replace(summary, notes=_notes(trace, work, summary)),
         collectives=collective_calls(trace),
         exposed_communication=parts[busiest].exposed_communication if work else Intervals(),
         ends=collective_ends(trace),
@@ -142,12 +155,9 @@ def summarise_trace(trace: TraceColumns, head: TraceFileHead) -> RankResult:
 
 
 def _device(
-    trace: TraceColumns,
-    work: GpuWork,
-    launches: Integers,
-    parts: Occupation,
-    counters: dict[str, Held],
+    trace: TraceColumns, tree: CallTree, done: tuple[GpuWork, Integers, Occupation], counters: dict[str, Held]
 ) -> DeviceSummary:
+    work, launches, parts = done
     begin_ns, end_ns = device_span(work)
     idle = idle_gaps(trace, work, launches, begin_ns, end_ns)
     return DeviceSummary(
@@ -156,6 +166,7 @@ def _device(
         copies=memory_traffic(trace, work, parts.exposed_memory),
         clock_drop=clock_drop(counters, work.device or 0, work.busy),
         host_while=_host_while(counters, idle, begin_ns, end_ns),
+        cpu_gaps=gap_work(trace, tree, idle.mainly("cpu")),
     )
 
 
@@ -190,13 +201,18 @@ def _syncs(trace: TraceColumns, tree: CallTree) -> list[Sync]:
     return sorted(rows, key=lambda row: -row.total_us)
 
 
-def _notes(trace: TraceColumns, work: list[GpuWork]) -> list[str]:
+def _notes(trace: TraceColumns, work: list[GpuWork], summary: RankSummary) -> list[str]:
     found = [*trace.report.sentences()]
     if not len(trace):
         found.append("no complete event: the trace is empty")
     if (share := kernel_share(trace)) is not None and share < _FEW_KERNELS:
         found.append(
             f"only {share:.0%} of the kernel launches left a kernel: idle times are too long and kernels too few"
+        )
+    if (step_ns := summary.step_ns) and (by_host_ns := summary.steps.mean_ns) and step_ns > by_host_ns:
+        found.append(
+            f"the host runs ahead: its steps last {ms(by_host_ns)}, the device needs {ms(step_ns)} for one; what each step shows of the "
+            "device is of other steps"
         )
     clipped = sum(one.clipped for one in work)
     if clipped:

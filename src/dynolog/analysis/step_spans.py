@@ -7,10 +7,11 @@ import msgspec
 import numpy as np
 
 from dynolog.analysis.categories import Category
-from dynolog.analysis.columns import TraceColumns
+from dynolog.analysis.columns import Integers, TraceColumns
 
 _NUMBERED = re.compile(r"ProfilerStep\s*#\s*([0-9]{1,18})\Z")
 _OPTIMIZER = re.compile(r"Optimizer\.step#")
+_BACKWARD = re.compile(r"autograd::engine::evaluate_function|Backward\d*\Z")
 
 
 class StepSpan(msgspec.Struct, frozen=True):
@@ -57,8 +58,24 @@ def _by_optimizer(columns: TraceColumns) -> Steps:
         return Steps([])
     # Several optimizers may step in one iteration: then the first one's name tells the iterations.
     chosen = chosen[columns.name[chosen] == columns.name[chosen[np.argmin(columns.begin_ns[chosen])]]]
-    ends = np.sort(columns.begin_ns[chosen] + columns.duration_ns[chosen]).tolist()
+    ends = _last_of_iterations(columns, chosen)
     begins = [span[0], *ends[:-1]]
     return Steps(
         [StepSpan(i, begin, end) for i, (begin, end) in enumerate(zip(begins, ends, strict=True))], "optimizer"
     )
+
+
+def _last_of_iterations(columns: TraceColumns, optimizers: Integers) -> list[int]:
+    """When the last optimizer of each iteration ended: between two of the same iteration nothing is differentiated. Where a trace has no
+    operators of that kind, each is an iteration."""
+    order = np.argsort(columns.begin_ns[optimizers], kind="stable")
+    begins = columns.begin_ns[optimizers][order]
+    ends = np.maximum.accumulate(columns.end_ns[optimizers][order])
+    operators = columns.rows_of(Category.CPU_OP)
+    backward = np.fromiter((bool(_BACKWARD.search(name)) for name in columns.names), np.bool_, len(columns.names))
+    at_ns = np.sort(columns.begin_ns[operators[backward[columns.name[operators]]]])
+    if len(at_ns):
+        before = np.searchsorted(at_ns, ends[:-1]) < np.searchsorted(at_ns, begins[1:])
+        ends = ends[np.append(before, True)]
+    found: list[int] = ends.tolist()
+    return found

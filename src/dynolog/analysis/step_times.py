@@ -38,6 +38,11 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
     stdev_ns: float | None = None
 
     @property
+    def mean_ns(self) -> float | None:
+        """Of whole steps; None without any."""
+        return statistics.mean(step.duration_ns for step in self.whole) if self.whole else None
+
+    @property
     def whole(self) -> list[StepTime]:
         """Those that the recording does not cut."""
         return [step for step in self.steps if step.whole]

@@ -127,8 +127,12 @@ def _ranked(found: list[TraceFileHead], others: list[str]) -> Folder:
     if nameless:
         raise RanksUnclear(
             f"{len(nameless)} of {len(found)} traces have no rank, in the file or its name, such as {nameless[0]}: "
-            "put `rank<N>` into the names, or give only the files that are meant"
+            "put `rank<N>` into the names, say `--ranks 0,1,2` in the order of the files, or give only the files that are meant"
         )
+    worlds = {head.world_size: head.path for head in found if head.world_size is not None}
+    if len(worlds) > 1:
+        (one, its), (other, theirs) = sorted(worlds.items())[:2]
+        raise RanksUnclear(f"{its} is of a job of {one} ranks, {theirs} of one of {other}: give the traces of one job")
     ranks: dict[int, str] = {}
     for head in found:
         rank = head.rank or 0

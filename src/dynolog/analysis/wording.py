@@ -18,6 +18,13 @@ def rate(bytes_per_s: float) -> str:
     return f"{bytes_per_s / 1e9:.1f} GB/s" if bytes_per_s >= 1e9 else f"{bytes_per_s / 1e6:.0f} MB/s"
 
 
+def size(size_bytes: float) -> str:
+    """`50.0 MB`, `1.2 GB`, `4 kB`."""
+    if size_bytes >= 1e9:
+        return f"{size_bytes / 1e9:.1f} GB"
+    return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:.0f} kB"
+
+
 def pct(share: float) -> str:
     """`31 %`; below ten with one decimal."""
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"

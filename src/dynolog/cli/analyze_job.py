@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dynolog.analysis.job_clock import RankOffset
 from dynolog.analysis.job_summary import JobSummary
 from dynolog.analysis.wording import ms, pct, rank_list, rate, short
 from dynolog.cli.table import table
@@ -54,7 +55,7 @@ def _waits(job: JobSummary) -> Iterator[str]:
                 ms(wait.kept_waiting_ns),
                 f"{wait.last} of {wait.collectives}",
                 f"{clock.offset_ns / 1e3:+,.1f} µs" if clock.source else "unknown",
-                clock.source or "nothing",
+                _told_by(clock),
             )
         )
     yield "Who waits for whom: WAITED for others, ALL WAIT for this rank alone\n" + table(
@@ -69,6 +70,12 @@ def _waits(job: JobSummary) -> Iterator[str]:
             for row in job.imbalance
         ]
         yield "Balance between ranks\n" + table(("", "LEAST", "MEAN", "MOST", "WHOSE"), parts, right=(1, 2, 3))
+
+
+def _told_by(clock: RankOffset) -> str:
+    """`collectives ±12.3 µs`: how far their ends miss the clock that they tell."""
+    residual = "" if clock.residual_ns is None else f" ±{clock.residual_ns / 1e3:,.1f} µs"
+    return (clock.source or "nothing") + residual
 
 
 def _slowest(job: JobSummary) -> Iterator[str]:

@@ -110,6 +110,35 @@ def test_sequence_numbers_match_collectives_whatever_was_recorded_of_them() -> N
     assert agree({"a": ours}, {"b": theirs}) is None
 
 
+def test_unlike_collectives_tell_no_clock() -> None:
+    """Ends that have nothing to do with each other always have some shift at which they miss each other least."""
+    random = np.random.default_rng(3)
+    ours, theirs = (np.cumsum(random.integers(1_000_000, 9_000_000, 30)) + 10**12 for _ in range(2))
+    assert agree({"k": Ends(ours, None)}, {"k": Ends(theirs, None)}) is None
+
+
+def test_where_iterations_last_alike_the_clocks_decide_which_are_the_same() -> None:
+    """The second recording begins an iteration later; by the order of collectives its clock would be 10 ms ahead."""
+    ours = np.arange(20) * 10_000_000 + 10**12
+    theirs = ours[1:] + 40_000
+    found = agree({"k": Ends(ours, None)}, {"k": Ends(theirs, None)})
+    assert found is not None
+    assert (found.offset_ns, found.residual_ns, found.matched) == (40_000, 0, 19)
+    by_manifest = agree({"k": Ends(ours, None)}, {"k": Ends(theirs + 20_000_000, None)}, 19_000_000)
+    assert by_manifest is not None
+    assert by_manifest.offset_ns == 20_040_000
+
+
+def test_by_order_alone_no_clock_is_a_day_off() -> None:
+    ours = np.cumsum(np.arange(1, 30) % 7 * 1_000_000 + 1_000_000) + 10**12
+    day_ns = 86_400 * 10**9
+    assert agree({"k": Ends(ours, None)}, {"k": Ends(ours + day_ns, None)}) is None
+    numbers = np.arange(len(ours))
+    found = agree({"k": Ends(ours, numbers)}, {"k": Ends(ours + day_ns, numbers)})
+    assert found is not None
+    assert found.offset_ns == day_ns
+
+
 @given(
     st.integers(-(10**9), 10**9),
     st.lists(st.integers(1, 10**6), min_size=12, max_size=40, unique=True),

@@ -96,6 +96,7 @@ def test_the_longest_queue_is_that_of_the_plain_count(recorded: Path) -> None:
     main = summary_of(recorded).summary.main
     assert main is not None
     assert (main.launches.queue_max if main.launches else 0) == plain.queue(events, plain.gpu_events(events))
+    assert main.launches is None or main.launches.matched <= main.launches.calls
 
 
 def gpu(name: str, ts: float, dur: float, **arguments: object) -> dict[str, object]:

@@ -40,6 +40,15 @@ def test_g08_without_marks_the_ends_of_optimizer_steps_tell_them(place: Path) ->
     assert (numbers(found), found.source) == ([(0, 5, 100), (1, 100, 200)], "optimizer")
 
 
+def test_g08_optimizers_between_which_nothing_is_differentiated_are_of_one_iteration(place: Path) -> None:
+    """A model with two optimizers of the same class, or one that steps by groups."""
+    name = "autograd::engine::evaluate_function: MmBackward0"
+    events = [operation(name, at, 5) for at in (20, 70, 120, 170)]
+    events += [operation("Optimizer.step#AdamW.step", at, 10, cat="user_annotation") for at in (80, 92, 180, 192)]
+    found = steps(place, operation("forward", 5, 1), *events)
+    assert numbers(found) == [(0, 5, 102), (1, 102, 202)]
+
+
 def test_g08_where_nothing_tells_steps_there_are_none(place: Path) -> None:
     assert steps(place, operation("a", 1, 1)) == Steps([], "")
 

@@ -129,6 +129,16 @@ def test_g07_of_many_without_a_rank_in_the_file_the_name_tells_it_or_they_are_re
         scan([str(tmp_path)])
 
 
+def test_traces_of_two_jobs_in_one_folder_are_refused(tmp_path: Path) -> None:
+    put(tmp_path / "a.json", rank=0)
+    put(tmp_path / "b.json", rank=1)
+    assert len(scan([str(tmp_path)]).traces) == 2
+    text = (tmp_path / "b.json").read_text()
+    (tmp_path / "b.json").write_text(text.replace('"world_size": 8', '"world_size": 2'))
+    with pytest.raises(RanksUnclear, match=r"b\.json is of a job of 2 ranks, .*a\.json of one of 8"):
+        scan([str(tmp_path)])
+
+
 def test_ranks_that_are_given_win_and_must_be_as_many(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         put(tmp_path / name, rank=5)
