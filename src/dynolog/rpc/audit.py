@@ -15,6 +15,7 @@ from dynolog.model.capture import WrittenTrace
 from dynolog.model.errors import RequestError
 from dynolog.model.role import Role
 from dynolog.model.trace_request import Caller
+from dynolog.rpc.line_budget import LineBudget
 from dynolog.rpc.messages import (
     BoolReply,
     DcgmProfPause,
@@ -35,12 +36,17 @@ _MOST_REMEMBERED = 1024
 Facts = dict[str, Any]
 
 
+class _Armed(msgspec.Struct, frozen=True):
+    path: str = ""
+
+
 class _Reply(msgspec.Struct, frozen=True):
     """What of a reply to a trace request is kept."""
 
     request_id: str = ""
     activityProfilersTriggered: tuple[int, ...] = ()  # noqa: N815 - the protocol's name
     processesMatched: tuple[int, ...] = ()  # noqa: N815
+    captures: tuple[_Armed, ...] = ()
     no_match_code: str = ""
 
 
@@ -49,6 +55,8 @@ class AuditLog:
 
     def __init__(self) -> None:
         self._seen: dict[tuple[object, ...], list[float]] = {}
+        # What was done is always written.
+        self._budget = LineBudget("lines of the audit log about calls that changed nothing")
 
     def done(self, role: Role, function: str, caller: Caller, request: Request, answer: bytes | WrittenTrace) -> None:
         """A call was carried out; `answer` is the reply, or the file that is being sent."""
@@ -72,6 +80,8 @@ class AuditLog:
             seen = self._seen.get(key)
             if seen is not None and now_s - seen[0] < _EVERY_S:
                 seen[1] += 1
+                return
+            if not self._budget.take():
                 return
             repeated = int(seen[1]) if seen else 0
             if len(self._seen) >= _MOST_REMEMBERED:
@@ -136,6 +146,9 @@ def _outcome(request: Request, answer: bytes | WrittenTrace) -> tuple[str, Facts
         }
         if reply.request_id:
             facts["request"] = reply.request_id
+        if request.log_files:
+            # They win over the path of the config: what counts is where files are written.
+            facts["log_files"] = [armed.path[:_MOST_CHARS] for armed in reply.captures[:_MOST_PIDS]]
         return reply.no_match_code or "ok", facts, bool(reply.request_id)
     if isinstance(request, Reload):
         report = msgspec.json.decode(answer, type=ReloadReply)

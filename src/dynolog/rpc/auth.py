@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 
 from dynolog.model.clock import Clock
 from dynolog.model.errors import RequestError, SourceUnavailable
@@ -50,10 +51,13 @@ class Nonces:
 class Token:
     """The daemon's secret, read again when its file changes. Blocks: used on the file threads, and once at start."""
 
+    COMPLAIN_EVERY_S = 60.0
+
     def __init__(self, path: str) -> None:
         self.path = path
         self._facts: tuple[int, ...] = ()
         self._value = b""
+        self._complained_s = float("-inf")
 
     def value(self) -> bytes:
         """The secret. Raises TokenFileError when the file is gone or unfit: then nobody is let in."""
@@ -66,6 +70,13 @@ class Token:
             self._value = read_token(self.path)
             self._facts = facts
         return self._value
+
+    def complain(self, error: TokenFileError) -> None:
+        """Say once a minute why the file lets nobody in: anybody can send something signed."""
+        now_s = time.monotonic()
+        if now_s - self._complained_s >= self.COMPLAIN_EVERY_S:
+            self._complained_s = now_s
+            log.warning("rpc: %s", error)
 
 
 class Gate:
@@ -81,6 +92,7 @@ class Gate:
         self._open_to_all = open_to_all
         self._policy = Policy()
         self._daemon_uid = os.geteuid()
+        self._born_ns = clock.monotonic_ns()
         self._nonces = Nonces(self.WINDOW_MS)
         self._uids_are_whole = _uids_are_whole()
         self.refusals = RefusalLog()
@@ -156,6 +168,13 @@ class Gate:
                 "expired",
                 f"the request was signed {apart_s:.0f} s before the daemon's time (60 allowed): set the clocks",
             )
+        alive_ms = (self._clock.monotonic_ns() - self._born_ns) // 1_000_000
+        if now_ms - signed.time_ms > alive_ms + 1:
+            # The nonces of the daemon before are not known. By its age, so that a step of the clock since the start shuts nobody out.
+            raise RequestError(
+                "expired",
+                "the request was signed before this daemon began, so it may have been carried out already: sign it anew, or set the clocks",
+            )
         self._nonces.take(signed.nonce, signed.time_ms, now_ms)
         return signer
 
@@ -166,7 +185,7 @@ class Gate:
             try:
                 secret = await self._threads.run(token.value)
             except TokenFileError as error:
-                log.warning("rpc: %s", error)
+                token.complain(error)
                 continue
             usable = True
             if is_signed_with(secret, signed):

@@ -235,7 +235,7 @@ class Methods:
             except RequestError as error:
                 self._audit.refused(role, function, caller, request, error)
                 if error.code == "forbidden":
-                    self._gate.refusals.add(origin, function, error)
+                    self._gate.refusals.add(origin, function, error, caller.uid)
                 raise
         except Exception as error:  # noqa: BLE001 - the boundary of a request: counted, logged and answered
             return self._failed(error)

@@ -109,6 +109,27 @@ def test_what_changed_nothing_is_written_once_a_minute_for_a_caller(
     assert len(entries(caplog)) == 5
 
 
+def test_the_files_that_win_over_the_config_are_named(audit: AuditLog, caplog: pytest.LogCaptureFixture) -> None:
+    """A config with a harmless path and another one beside it must not look harmless."""
+    request = SetKinetOnDemandRequest(config="ACTIVITIES_LOG_FILE=/tmp/t.json", log_files={7: "/etc/cron.d/t.json"})
+    reply = msgspec.structs.replace(
+        msgspec.json.decode(TRACED, type=TraceReply), captures=(capture(7, path="/etc/cron.d/t_7.json"),)
+    )
+    audit.done(Role.TRACE, "setKinetOnDemandRequest", ADMIN, request, msgspec.json.encode(reply))
+    assert entries(caplog)[0]["log_files"] == ["/etc/cron.d/t_7.json"]
+
+
+def test_refusals_of_many_hosts_are_bounded_and_what_was_done_is_not(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(200):
+        caller = msgspec.structs.replace(ADMIN, role=Role.NONE, name="", address=f"10.0.0.{number} port 4")
+        audit.refused(Role.ADMIN, "reload", caller, Reload(), RequestError("unauthenticated", "sign it"))
+    assert len(entries(caplog)) == 120
+    audit.done(Role.TRACE, "setKinetOnDemandRequest", USER, SetKinetOnDemandRequest(config=""), TRACED)
+    assert entries(caplog)[-1]["outcome"] == "ok"
+
+
 @hypothesis_settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=80))
 def test_no_text_from_outside_ends_the_line_or_steers_a_terminal(

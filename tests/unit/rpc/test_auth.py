@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,10 @@ SECRET = b"correct horse battery staple"
 class FixedClock:
     def __init__(self) -> None:
         self.ns = NOW_NS
+        self.boot_ns = 0
 
     def monotonic_ns(self) -> int:
-        return self.ns
+        return self.boot_ns
 
     def wall_ns(self) -> int:
         return self.ns
@@ -47,9 +49,10 @@ class Guard:
         self.path.write_bytes(token + b"\n")
         self.path.chmod(mode)
 
-    def check(self, *signed: bytes) -> None:
+    def check(self, *signed: bytes, alive_s: float = 3600) -> None:
         async def all_of_them() -> None:
             gate = Gate(FileThreads(asyncio.get_running_loop()), self.clock, Token(str(self.path)), open_to_all=False)
+            self.clock.boot_ns += int(alive_s * 10**9)
             for one in signed:
                 await gate.check(msgspec.json.decode(one, type=Authenticated), REMOTE)
 
@@ -95,6 +98,14 @@ def test_a_replayed_request_is_refused(guard: Guard) -> None:
     signed = sign(SECRET, b"{}", NOW_NS)
     assert refusal(guard, signed, signed) == "replayed"
     guard.check(sign(SECRET, b"{}", NOW_NS), sign(SECRET, b"{}", NOW_NS))
+
+
+def test_what_the_daemon_before_may_have_carried_out_is_refused(guard: Guard) -> None:
+    """A restart forgets the nonces: whoever recorded a request must not have it carried out once more."""
+    with pytest.raises(RequestError, match="before this daemon began"):
+        guard.check(sign(SECRET, b"{}", NOW_NS - 3 * 10**9), alive_s=2)
+    guard.check(sign(SECRET, b"{}", NOW_NS - 3 * 10**9), alive_s=4)
+    guard.check(sign(SECRET, b"{}", NOW_NS), alive_s=0)
 
 
 @pytest.mark.parametrize("off_s", [-61, 61])
@@ -166,6 +177,59 @@ def test_each_refusal_is_logged_once_with_who(caplog: pytest.LogCaptureFixture) 
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert len(said) == 2
     assert "10.0.0.9" in said[0]
+
+
+def test_a_token_file_that_cannot_be_used_is_said_once_a_minute(guard: Guard, caplog: pytest.LogCaptureFixture) -> None:
+    """Anybody can send something that looks signed."""
+    guard.write(SECRET, mode=0o644)
+
+    async def ask_often() -> None:
+        gate = Gate(FileThreads(asyncio.get_running_loop()), guard.clock, Token(str(guard.path)), open_to_all=False)
+        for _ in range(5):
+            with pytest.raises(RequestError, match="cannot use its token file"):
+                await gate.check(msgspec.json.decode(sign(SECRET, b"{}", NOW_NS), type=Authenticated), REMOTE)
+
+    run(ask_often())
+    assert len([line for line in caplog.messages if "open to other users" in line]) == 1
+
+
+def refusals_of(*origins: tuple[Origin, int | None]) -> None:
+    refusals = RefusalLog()
+    for origin, uid in origins:
+        refusals.add(origin, "reload", RequestError("forbidden", "no"), uid)
+
+
+def on(host: str, transport: Transport = Transport.REMOTE) -> Origin:
+    return Origin(transport=transport, who=f"{host} port 4", peer=(host, 4), own=("10.0.0.1", 1778))
+
+
+def test_many_addresses_of_one_caller_give_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """A user has 16 million addresses on loopback, a host of IPv6 2**64."""
+    refusals_of(*[(on(f"127.0.0.{number}", Transport.LOOPBACK), 1000) for number in range(1, 9)])
+    refusals_of(*[(on(f"127.0.0.{number}", Transport.LOOPBACK), None) for number in range(1, 9)])
+    refusals_of(*[(on(f"2001:db8:0:7::{number:x}"), None) for number in range(1, 9)])
+    assert len(caplog.messages) == 3
+    assert "127.0.0.1 port 4 (uid 1000)" in caplog.messages[0]
+    caplog.clear()
+    loopback = on("127.0.0.1", Transport.LOOPBACK)
+    refusals_of((loopback, 1000), (loopback, 1001), (on("2001:db8::1"), None), (on("2001:db8:0:1::1"), None))
+    assert len(caplog.messages) == 4
+
+
+def test_refusals_of_however_many_hosts_are_few_lines_and_a_number(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    refusals = RefusalLog()
+    for number in range(300):
+        refusals.add(on(f"10.0.{number // 250}.{number % 250}"), "reload", RequestError("forbidden", "no"))
+    assert len(caplog.messages) == 121
+    assert caplog.messages[-1] == "rpc: more than 120 refusals in a minute: further ones are only counted"
+    now_s = 61.0
+    refusals.add(on("10.0.9.9"), "reload", RequestError("forbidden", "no"))
+    assert caplog.messages[121] == "rpc: 180 more refusals were not written: at most 120 a minute"
+    assert "10.0.9.9" in caplog.messages[122]
 
 
 def test_repeated_refusals_are_counted_when_logged_again(caplog: pytest.LogCaptureFixture) -> None:
