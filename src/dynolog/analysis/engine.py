@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dynolog.analysis.many import map_files
+from dynolog.analysis.many import LOST, map_files
 from dynolog.analysis.rank_summary import RankResult, summarise
 from dynolog.analysis.trace_folder import Folder, TraceFileHead, scan
 from dynolog.model.errors import DynologError
@@ -48,11 +48,15 @@ def read_ranks(
     heads = {head.path: head for head in folder.traces}
     work = partial(_of_path, heads, modules)
     outcomes = []
-    for path, outcome in map_files(work, list(heads)):
+    for path, outcome in map_files(work, list(heads), lost=_lost):
         outcomes.append(outcome)
         if show is not None:
             show(path, heads[path].size_bytes)
     return folder, outcomes
+
+
+def _lost(path: str) -> Outcome:
+    return NotRead(path, LOST)
 
 
 def _of_path(heads: dict[str, TraceFileHead], modules: bool, path: str) -> Outcome:

@@ -1,8 +1,12 @@
 """Several files at once, each in a process of its own: one core reads one file."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
+
+from dynolog.model.errors import DynologError
 
 T = TypeVar("T")
 
@@ -13,16 +17,27 @@ _USABLE_SHARE = 0.5
 # A process is ready after a third of a second, in which 60 MB are read.
 _WORTH_BYTES = 200_000_000
 _GZIP = b"\x1f\x8b"
+LOST = "the process that read it was ended from outside, as the kernel does when memory runs out"
+
+
+class ProcessLost(DynologError):  # noqa: N818 - it says what is the case
+    """A file whose process did not live to give an answer, twice."""
 
 
 def map_files(
-    work: Callable[[str], T], paths: Sequence[str], *, processes: int = 0, memory_bytes: int = 0
+    work: Callable[[str], T],
+    paths: Sequence[str],
+    *,
+    processes: int = 0,
+    memory_bytes: int = 0,
+    lost: Callable[[str], T] | None = None,
 ) -> Iterator[tuple[str, T]]:
     """`work` on each file, in the order given. It runs in other processes, so it and what it returns must be picklable.
 
     At most `processes` at once (0: one a core, and none for files so small that starting them would take longer), and no more than fit
     into `memory_bytes` (0: half of what is free now), the largest file counted for each. With one process, or one file, it runs here.
-    What `work` raises is raised here.
+    What `work` raises is raised here. When a process ends in the middle (the kernel ends one when memory runs out), the files that
+    are left are read one at a time; one that ends its process again gives what `lost` says of it, else ProcessLost is raised.
     """
     if not processes and sum(map(_text_bytes, paths)) < _WORTH_BYTES:
         processes = 1
@@ -36,11 +51,40 @@ def map_files(
             yield path, work(path)
         return
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - only for several files
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
     from multiprocessing import get_context  # noqa: PLC0415
 
     # Not fork: the caller may have threads, such as the progress bar's.
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        yield from zip(paths, pool.map(work, paths), strict=True)
+    started = partial(ProcessPoolExecutor, mp_context=get_context("spawn"), initializer=end_with_parent)
+    done = 0
+    with contextlib.suppress(BrokenProcessPool), started(count) as pool:
+        for path, result in zip(paths, pool.map(work, paths), strict=True):
+            done += 1
+            yield path, result
+    for path in paths[done:]:
+        try:
+            with started(1) as pool:
+                result = pool.submit(work, path).result()
+        except BrokenProcessPool:
+            if lost is None:
+                raise ProcessLost(f"{path}: {LOST}") from None
+            result = lost(path)
+        yield path, result
+
+
+def end_with_parent() -> None:
+    """In a process of the pool: end when the one that started it has, however that ended; nobody else would."""
+    import threading  # noqa: PLC0415 - only for several files
+    from multiprocessing import parent_process  # noqa: PLC0415
+
+    parent = parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def usable_cores() -> int:

@@ -66,8 +66,8 @@ def scan(paths: Sequence[str], ranks: Sequence[int] = ()) -> Folder:
     So are, in a folder, traces that were made of others there: by their names (`t.slice.json.gz` beside `t.json`), or merged. It is noted.
 
     A rank is what `ranks` says, in the order of the files, else what the file says, a manifest beside it, or its name (`rank12`,
-    `rank_12`, `_r3_`). One trace without any is rank 0, which is noted. Raises RanksUnclear when several have none, or two the same,
-    and OSError.
+    `rank_12`, `_r3_`). One trace without any is rank 0, which is noted. Raises RanksUnclear when several have none, two the same, or they
+    are of jobs of different sizes; and OSError for what was named. What cannot be read in a folder costs only itself and is noted.
     """
     named: list[str] = []
     listed: list[str] = []
@@ -78,7 +78,8 @@ def scan(paths: Sequence[str], ranks: Sequence[int] = ()) -> Folder:
             listed += filter(os.path.isfile, candidates)
         else:
             named.append(path)
-    heads = _read_heads(named + listed)
+    unreadable: dict[str, str] = {}
+    heads = _read_heads(named, None) | _read_heads(listed, unreadable)
     for path in named:
         if heads[path] is None:
             raise RanksUnclear(f"{path} is no trace")
@@ -92,7 +93,9 @@ def scan(paths: Sequence[str], ranks: Sequence[int] = ()) -> Folder:
         found = [
             msgspec.structs.replace(head, rank=rank, rank_from="given") for head, rank in zip(found, ranks, strict=True)
         ]
-    folder = _ranked(found, [path for path, head in heads.items() if head is None])
+    others = [path for path, head in heads.items() if head is None and path not in unreadable]
+    folder = _ranked(found, others)
+    folder.notes.extend(f"{path} was left out: {why}" for path, why in unreadable.items())
     if made:
         folder.notes.append(
             f"{len(made)} left out that dyno trace made of other traces there, such as {os.path.basename(min(made))}: "
@@ -108,14 +111,25 @@ def _made(heads: dict[str, TraceFileHead]) -> set[str]:
     return merged.union(derived(heads))
 
 
-def _read_heads(paths: Sequence[str]) -> dict[str, TraceFileHead | None]:
+def _read_heads(paths: Sequence[str], unreadable: dict[str, str] | None) -> dict[str, TraceFileHead | None]:
+    """What cannot be read goes with its reason into `unreadable`; when that is None, OSError is raised."""
+
+    def read(path: str) -> TraceFileHead | None:
+        try:
+            return read_head(path)
+        except OSError as error:
+            if unreadable is None:
+                raise
+            unreadable[path] = error.strerror or str(error)
+            return None
+
     if len(paths) < 2:
-        return {path: read_head(path) for path in paths}
+        return {path: read(path) for path in paths}
     # Shared file systems answer many at once as fast as one.
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only for folders
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        return dict(zip(paths, pool.map(read_head, paths), strict=True))
+        return dict(zip(paths, pool.map(read, paths), strict=True))
 
 
 def _ranked(found: list[TraceFileHead], others: list[str]) -> Folder:

@@ -1,5 +1,6 @@
 """Which traces a folder holds, and of which rank each is."""
 
+import errno
 import gzip
 import json
 import os
@@ -189,6 +190,26 @@ def test_many_files_are_worked_on_in_processes_and_come_in_their_order() -> None
     found = list(map_files(os.path.getsize, paths, processes=2))
     assert found == [(path, os.path.getsize(path)) for path in paths]
     assert list(map_files(len, ["ab", "c"], memory_bytes=1)) == [("ab", 2), ("c", 1)]
+
+
+def test_a_file_of_a_folder_that_cannot_be_read_costs_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "a.json", rank=0)
+    put(tmp_path / "b.json", rank=1)
+    read = trace_folder.read_head
+
+    def refused(path: str) -> trace_folder.TraceFileHead | None:
+        if path.endswith("b.json"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return read(path)
+
+    monkeypatch.setattr(trace_folder, "read_head", refused)
+    folder = scan([str(tmp_path)])
+    assert [head.rank for head in folder.traces] == [0]
+    assert folder.notes == [f"{tmp_path / 'b.json'} was left out: Permission denied"]
+    with pytest.raises(PermissionError):
+        scan([str(tmp_path / "b.json")])
 
 
 def test_what_is_a_trace_for_the_head_is_one_for_the_reader() -> None:
