@@ -1,7 +1,9 @@
 """Collecting the arguments of events into sparse columns, batch by batch."""
 
+import math
 import operator
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,13 +15,17 @@ from dynolog.analysis.event_fields import Arguments, ArgumentSpec
 from dynolog.analysis.interning import Numbering
 
 _Values = NDArray[Any]
+# So many values become an array at once, or all of a batch.
+_AT_ONCE = 1024
+_NOTHING = frozenset({None, ""})
 
 
 def integers(values: Sequence[object]) -> Integers:
     """A column of integers; NONE for what is none or beyond int64, texts of digits are taken as numbers."""
     try:
-        return np.fromiter(values, np.int64, len(values))
-    except (TypeError, ValueError, OverflowError):
+        # In half the time of an array's own constructor, and unlike it never of a fraction.
+        return np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
+    except struct.error:
         return np.fromiter(map(_integer, values), np.int64, len(values))
 
 
@@ -35,12 +41,18 @@ def _integer(value: object) -> int:
 
 
 def floats(values: Sequence[object]) -> NDArray[np.float64]:
-    """A column of floats; nan for what is no number."""
+    """A column of floats; nan for what is no number, texts of numbers are taken as such."""
     try:
-        return np.array(values, np.float64)  # None becomes nan
-    except (TypeError, ValueError, OverflowError):
-        numbers = (float(value) if isinstance(value, (int, float)) else np.nan for value in values)
-        return np.fromiter(numbers, np.float64, len(values))
+        return np.frombuffer(struct.pack(f"{len(values)}d", *values), np.float64)
+    except (struct.error, OverflowError):
+        return np.fromiter(map(_float, values), np.float64, len(values))
+
+
+def _float(value: object) -> float:
+    try:
+        return float(value) if isinstance(value, (int, float, str)) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 class ColumnCollector:
@@ -49,20 +61,27 @@ class ColumnCollector:
     def __init__(self, spec: ArgumentSpec) -> None:
         self._get: Callable[[Arguments], object] = operator.attrgetter(spec.field)
         self._kind = spec.kind
+        self._given: list[object] = []
+        self._given_rows: list[Integers] = []
         self._rows: list[Integers] = []
         self._values: list[_Values] = []
         self._labels: Numbering[str] = Numbering()
 
-    def add(self, rows: Integers, arguments: Sequence[Arguments]) -> None:
-        """Take the argument of some rows, in rising order."""
-        given = list(map(self._get, arguments))
-        values, known = self._convert(given)
-        if known.all():
-            self._rows.append(rows)
-            self._values.append(values)
-        elif known.any():
-            self._rows.append(rows[known])
+    def add(self, rows: Integers, arguments: Iterable[Arguments]) -> None:
+        """Take the argument of some rows, in rising order. Few at a time wait for more: an array costs as much for one as for hundreds."""
+        given = map(self._get, arguments)
+        # Raw text holds on to the whole batch that it stands in.
+        self._given += map(_json, given) if self._kind == "json" else given
+        self._given_rows.append(rows)
+        if len(self._given) >= _AT_ONCE:
+            self._take_given()
+
+    def _take_given(self) -> None:
+        values, known = self._convert(self._given)
+        if known.any():
+            self._rows.append(np.concatenate(self._given_rows)[known])
             self._values.append(values[known])
+        self._given, self._given_rows = [], []
 
     def _convert(self, given: list[object]) -> tuple[_Values, Mask]:
         if self._kind == "int":
@@ -71,19 +90,21 @@ class ColumnCollector:
         if self._kind == "float":
             decimals = floats(given)
             return decimals, ~np.isnan(decimals)
-        if self._kind == "json":  # raw text cannot be a key either
-            given = [_json(value) for value in given]
         try:
             distinct = set(given)
         except TypeError:  # lists cannot be keys
             given = [_text(value) for value in given]
             distinct = set(given)
+        if distinct <= _NOTHING:
+            return np.full(len(given), NONE), np.zeros(len(given), np.bool_)
         numbering = {value: self._labels[text] if (text := _text(value)) else NONE for value in distinct}
         labels = np.fromiter(map(numbering.__getitem__, given), np.int64, len(given))
         return labels, labels != NONE
 
     def column(self) -> ArgumentColumn | None:
         """What was collected; None when no event had it."""
+        if self._given:
+            self._take_given()
         if not self._rows:
             return None
         rows, values = np.concatenate(self._rows), np.concatenate(self._values)

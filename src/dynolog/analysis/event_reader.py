@@ -13,7 +13,7 @@ from dynolog.profiling.trace_recovery import JSON_ERRORS, Recovery, mended
 # Counters and names of tracks: what they say stands in arguments with names of their own.
 _DESCRIBED = frozenset({"C", "M"})
 # What becomes of it, ten times as large, should still be in the cache when it is made into columns.
-MOST_BATCH_BYTES = 256 << 10
+MOST_BATCH_BYTES = 512 << 10
 _ARGUMENTS = msgspec.json.Decoder(Arguments)
 
 
@@ -49,9 +49,9 @@ class EventReader(TraceReader[Event]):
 
     def _decode_batch(self, text: bytes) -> list[Event]:
         events = super()._decode_batch(text)
-        phases = [event.ph for event in events]
-        if not _DESCRIBED.isdisjoint(phases):
-            places = [place for place, phase in enumerate(phases) if phase in _DESCRIBED]
+        phases = "".join([event.ph for event in events])
+        if any(phase in phases for phase in _DESCRIBED):
+            places = [place for place, event in enumerate(events) if event.ph in _DESCRIBED]
             texts = self._texts.decode(text)
             self.described += [self._raw.decode(texts[place]) for place in places]
         return events

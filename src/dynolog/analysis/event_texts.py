@@ -11,6 +11,9 @@ from dynolog.analysis.quotes import QuoteRepair
 from dynolog.profiling.trace_reader import TraceReader
 from dynolog.profiling.trace_recovery import JSON_ERRORS, Recovery, mended
 
+# Where an event lacks a member: known by its identity, and no number.
+NOT_GIVEN = msgspec.Raw(b"null")
+
 
 class EventText(msgspec.Struct, gc=False):
     """An event's text, and the fields by which it is judged; those may be of any type."""
@@ -21,18 +24,21 @@ class EventText(msgspec.Struct, gc=False):
     pid: object = None
     tid: object = None
     ts: msgspec.Raw = msgspec.Raw(b"")
-    dur: msgspec.Raw = msgspec.Raw(b"0")
+    dur: msgspec.Raw = NOT_GIVEN
+    tts: msgspec.Raw = NOT_GIVEN
+    tdur: msgspec.Raw = NOT_GIVEN
     text: msgspec.Raw = msgspec.Raw(b"")
 
 
 class TextBatch:
-    """Some events with their times in ns, as in the file (without its base); `at_ns` is NONE where an event has no usable time."""
+    """Some events with their times in ns, as in the file (without its base); `at_ns` is NONE where an event has no usable time,
+    `duration_ns` where it has no usable duration."""
 
     def __init__(self, events: Sequence[EventText]) -> None:
         self.events = events
         self.at_ns: Integers = exact_ns([event.ts for event in events])
-        durations = exact_ns([event.dur for event in events])
-        self.end_ns: Integers = self.at_ns + np.where(durations > 0, durations, 0)
+        self.duration_ns: Integers = exact_ns([event.dur for event in events])
+        self.end_ns: Integers = self.at_ns + np.where(self.duration_ns > 0, self.duration_ns, 0)
         self.end_ns[self.at_ns == NONE] = NONE
         self.complete: Mask = np.fromiter((event.ph == "X" for event in events), np.bool_, len(events))
 

@@ -1,7 +1,7 @@
 """Times as the file spells them, in µs with decimals, into integers of ns: no digit is lost, whatever the base."""
 
 import decimal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -16,47 +16,54 @@ _LARGEST_NS = 4 * 10**18  # the year 2096; leaves room to add a base
 
 def exact_ns(texts: Sequence[msgspec.Raw]) -> Integers:
     """ns of each text; NONE for what is no number of int64 range. Digits below 1 ns are rounded half to even."""
-    times = np.full(len(texts), NONE, np.int64)
-    if not len(texts):
-        return times
+    count = len(texts)
+    if not count:
+        return np.zeros(0, np.int64)
     joined = np.frombuffer(b",".join(texts) + b",", np.uint8)
+    width, uneven = divmod(len(joined), count)
+    # Plain digits before each comma: then the commas are those that join, and the rows are the texts.
+    if not uneven and (joined[width - 1 :: width] == _COMMA).all():
+        plain = _plain(joined.reshape(count, width)[:, :-1])
+        if plain is not None:
+            return plain
     ends = np.flatnonzero(joined == _COMMA)
-    if len(ends) != len(texts):  # a text that is a list or a string with a comma
-        return np.fromiter((_one(bytes(text)) for text in texts), np.int64, len(texts))
+    if len(ends) != count:  # a text that is a list or a string with a comma
+        return _each(map(bytes, texts), count)
     starts = np.concatenate(([0], ends[:-1] + 1))
     lengths = ends - starts
-    if (lengths == lengths[0]).all():
-        return _of_one_length(joined.reshape(len(texts), -1)[:, :-1])
+    times = np.full(count, NONE, np.int64)
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)
         block = joined[starts[rows][:, None] + np.arange(length)]
-        times[rows] = _of_one_length(block)
+        plain = _plain(block)
+        times[rows] = _each((row.tobytes() for row in block), len(block)) if plain is None else plain
     return times
 
 
-def _of_one_length(block: NDArray[np.uint8]) -> Integers:
-    """A row a text. All at once where all have their dot at the same place and at most three decimals."""
+def _plain(block: NDArray[np.uint8]) -> Integers | None:
+    """A row a text; None unless all are digits, with the dot at the same place and at most three decimals."""
     length = block.shape[1]
-    dots = np.flatnonzero(block[0] == _DOT) if length else np.zeros(0, np.int64)
+    dots = np.flatnonzero(block[0] == _DOT)
     dot = int(dots[0]) if len(dots) else length
+    decimals = max(length - dot - 1, 0)
+    ns_digits = min(dot, length) + 3
+    if dot == 0 or decimals > 3 or ns_digits > _MAX_NS_DIGITS:
+        return None
     digits = np.delete(block, dot, axis=1) if dot < length else block
-    decimals = length - dot - 1 if dot < length else 0
-    values = digits.astype(np.int64) - _ZERO
-    ns_digits = digits.shape[1] + 3 - decimals
-    plain = (
-        dot > 0
-        and decimals <= 3
-        and ns_digits <= _MAX_NS_DIGITS
-        and (values >= 0).all()
-        and (values <= 9).all()
-        and (ns_digits < _MAX_NS_DIGITS or (values[:, 0] < 4).all())
-        and (dot == length or (block[:, dot] == _DOT).all())
-    )
-    if not plain:
-        return np.fromiter((_one(row.tobytes()) for row in block), np.int64, len(block))
-    powers = 10 ** np.arange(digits.shape[1] - 1, -1, -1, dtype=np.int64)
-    scaled: Integers = (values @ powers) * 10 ** (3 - decimals)
-    return scaled
+    values = digits - np.uint8(_ZERO)  # what is no digit wraps to more than 9
+    if (
+        values.max() > 9
+        or (dot < length and (block[:, dot] != _DOT).any())
+        or (ns_digits == _MAX_NS_DIGITS and values[:, 0].max() >= 4)
+    ):
+        return None
+    powers = 10 ** np.arange(values.shape[1] + 2 - decimals, 2 - decimals, -1, dtype=np.int64)
+    times: Integers = values.astype(np.int64) @ powers
+    return times
+
+
+def _each(texts: Iterable[bytes], count: int) -> Integers:
+    return np.fromiter(map(_one, texts), np.int64, count)
 
 
 def _one(text: bytes) -> int:

@@ -2,10 +2,12 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynolog.analysis.base_time import find_base_ns
 from dynolog.analysis.column_builder import FIELDS, Keys, RowBuilder
@@ -15,6 +17,7 @@ from dynolog.analysis.event_reader import MOST_BATCH_BYTES, CutText, EventReader
 from dynolog.analysis.load_options import LoadOptions
 from dynolog.analysis.mark_builder import CounterBuilder, FlowBuilder, MarkBuilder, key
 from dynolog.analysis.pairs import Pairs
+from dynolog.analysis.phases import NO_CODE, PhaseGroup, chosen, groups_of, phase_codes
 from dynolog.analysis.problems import problems
 from dynolog.analysis.read_report import UNPAIRED, ReadReport
 from dynolog.analysis.trace_head import trace_head
@@ -24,10 +27,6 @@ __all__ = ["LoadOptions", "load"]
 
 BLOCK_BYTES = MOST_BATCH_BYTES
 Progress = Callable[[int], None]
-_FLOWS = frozenset("stf")
-_MARKS = frozenset("iIRn")
-_PAIRED = frozenset("BE")
-_KNOWN = _FLOWS | _MARKS | _PAIRED | frozenset("XCM")
 
 
 def load(path: str, options: LoadOptions | None = None, progress: Progress | None = None) -> TraceColumns:
@@ -108,28 +107,29 @@ class _Loading:
             self._marks.add_names([event for event in described if event.ph == "M"])
             if self._options.counters:
                 self._counters.add([event for event in described if event.ph == "C"])
-        phases = [event.ph for event in events]
-        for phase in set(phases):
-            self._report.phases[phase] = self._report.phases.get(phase, 0) + phases.count(phase)
-        others = [event for event in events if event.ph != "X"]
-        if others:
-            self._add_others(others)
-        if len(others) < len(events):
-            self._rows.add([event for event in events if event.ph == "X"], self._window)
-
-    def _add_others(self, events: Sequence[Event]) -> None:
-        flows = [event for event in events if event.ph in _FLOWS]
-        if flows and self._options.flows:
-            self._flows.add(flows)
-        marks = [event for event in events if event.ph in _MARKS]
-        if marks:
-            self._marks.add_marks(marks)
-        pairs = [event for event in events if event.ph in _PAIRED]
-        if pairs:
-            self._rows.add(self._pairs.add(pairs), self._window)
-        for event in events:
-            if event.ph not in _KNOWN:
+        codes = phase_codes(events)
+        self._count_phases(events, codes)
+        groups = groups_of(codes)
+        present = np.bincount(groups, minlength=len(PhaseGroup))
+        if present[PhaseGroup.FLOW] and self._options.flows:
+            self._flows.add(chosen(events, groups == PhaseGroup.FLOW))
+        if present[PhaseGroup.MARK]:
+            self._marks.add_marks(chosen(events, groups == PhaseGroup.MARK))
+        if present[PhaseGroup.PAIRED]:
+            self._rows.add(self._pairs.add(chosen(events, groups == PhaseGroup.PAIRED)), self._window)
+        if present[PhaseGroup.UNKNOWN]:
+            for event in chosen(events, groups == PhaseGroup.UNKNOWN):
                 self._report.skip(f"phase {event.ph!r}")
+        if present[PhaseGroup.COMPLETE]:
+            self._rows.add(chosen(events, groups == PhaseGroup.COMPLETE), self._window)
+
+    def _count_phases(self, events: Sequence[Event], codes: NDArray[np.uint8]) -> None:
+        counts = np.bincount(codes)
+        phases = {chr(code): int(counts[code]) for code in np.flatnonzero(counts).tolist()}
+        if phases.pop(chr(NO_CODE), 0):
+            phases.update(Counter(event.ph for event in chosen(events, codes == NO_CODE)))
+        for phase, number in phases.items():
+            self._report.phases[phase] = self._report.phases.get(phase, 0) + number
 
     def finish(self, members: dict[str, object]) -> TraceColumns:
         """The columns, with the base added."""

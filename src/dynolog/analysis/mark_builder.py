@@ -30,7 +30,6 @@ class FlowBuilder:
 
     def add(self, events: Sequence[Event]) -> None:
         """Take arrow ends in."""
-        count = len(events)
         at_ns = exact_ns([event.ts for event in events])
         timed = at_ns != NONE
         self._report.skip(NO_TIME, int(np.count_nonzero(~timed)))
@@ -38,9 +37,9 @@ class FlowBuilder:
             "at_ns": at_ns,
             "phase": np.frombuffer("".join([event.ph for event in events]).encode(), np.uint8),
             "id": integers([event.id for event in events]),
-            "kind": self._kinds.of([event.cat for event in events], count),
-            "process": self._keys.processes.of([event.pid for event in events], count),
-            "thread": self._keys.threads.of([event.tid for event in events], count),
+            "kind": self._kinds.of([event.cat for event in events]),
+            "process": self._keys.processes.of([event.pid for event in events]),
+            "thread": self._keys.threads.of([event.tid for event in events]),
         }
         for field, column in columns.items():
             self._chunks[field].append(column[timed])
