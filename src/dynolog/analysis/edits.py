@@ -6,11 +6,12 @@ import msgspec
 import numpy as np
 
 from dynolog.analysis.categories import Category, category
-from dynolog.analysis.columns import NONE, Mask, TraceColumns, TrackName
+from dynolog.analysis.columns import NONE, Integers, Mask, TraceColumns, TrackName
 from dynolog.analysis.event_texts import EventText, TextBatch, arguments, microseconds
 from dynolog.analysis.lanes import Lanes, lanes_of
 from dynolog.analysis.mark_builder import key
 from dynolog.analysis.rewriting import Fields, Filter
+from dynolog.analysis.viewer_limits import viewer_number, viewer_thread
 
 # What --drop can name, and the arguments that it means.
 DROPPABLE_ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -22,6 +23,7 @@ _FLOWS = frozenset({"s", "t", "f"})
 _NEED_ARGUMENTS = frozenset({"M", "C"})
 # Above every thread id of a kernel (at most 2^22), and every stream.
 _LANE_STRIDE = 10_000_000
+_NUMBERS = 1 << 32
 
 
 def keep_time(from_ns: int, to_ns: int) -> Filter:
@@ -84,12 +86,23 @@ class DropArguments:
         fields["args"] = msgspec.Raw(msgspec.json.encode(kept))
 
 
-class SplitOverlaps:
-    """Puts events into their lanes, which are threads beside their own. `lanes` has the complete events in the order of the file."""
+# Process, thread, and ns as in the file.
+Begin = tuple[int | str, int | str, int]
 
-    def __init__(self, lanes: Lanes, names: Mapping[tuple[int | str, int | str], TrackName]) -> None:
+
+class SplitOverlaps:
+    """Puts events into their lanes, which are threads beside their own, and the ends of arrows with them.
+
+    `lanes` has the complete events in the order of the file; `begins` says in which lane an arrow belongs that ends where an event begins.
+    """
+
+    def __init__(
+        self, lanes: Lanes, names: Mapping[tuple[int | str, int | str], TrackName], begins: Mapping[Begin, int]
+    ) -> None:
         self._lanes = lanes
         self._names = names
+        self._begins = begins
+        self._arrows: dict[int, int] = {}
         self._rows = 0
         self._here: dict[int, int] = {}
         self._batch = TextBatch(())
@@ -103,20 +116,33 @@ class SplitOverlaps:
         changed = self._lanes.changed[rows]
         self._here = dict(zip(places[changed].tolist(), rows[changed].tolist(), strict=True))
         self._batch = batch
+        self._arrows = dict(self._moved_arrows(batch))
         mask = np.zeros(len(batch.events), np.bool_)
         mask[places[changed]] = True
+        mask[list(self._arrows)] = True
         return mask
+
+    def _moved_arrows(self, batch: TextBatch) -> Iterator[tuple[int, int]]:
+        if self._begins:
+            for row, event in enumerate(batch.events):
+                if event.ph in _FLOWS and (
+                    lane := self._begins.get((key(event.pid), key(event.tid), int(batch.at_ns[row])))
+                ):
+                    yield row, lane
 
     def change(self, fields: Fields, row: int, /) -> None:
         """Its lane, and its duration where rounding made it outlast what it lies in."""
-        event, at = self._batch.events[row], self._here[row]
-        lane = int(self._lanes.lane[at])
-        fields["dur"] = microseconds(int(self._lanes.duration_ns[at]))
+        event = self._batch.events[row]
+        if (at := self._here.get(row)) is None:
+            lane = self._arrows[row]
+        else:
+            lane = int(self._lanes.lane[at])
+            fields["dur"] = microseconds(int(self._lanes.duration_ns[at]))
         if lane:
             self._extra[event.pid, event.tid, lane] = None
             fields["tid"] = msgspec.Raw(msgspec.json.encode(_lane_thread(event.tid, lane)))
 
-    def names(self, new_pid: Callable[[int | str], object] = lambda pid: pid) -> Iterator[bytes]:
+    def names(self, new_pid: Callable[[int | str], object] = viewer_number) -> Iterator[bytes]:
         """Metadata events that name the lanes; `new_pid` is what became of a process's number."""
         for pid, tid, lane in self._extra:
             known = self._names.get((key(pid), key(tid)), TrackName())
@@ -132,11 +158,30 @@ def split_overlaps(columns: TraceColumns) -> tuple[SplitOverlaps | None, int]:
     if "B" in columns.report.phases:
         return None, 0
     lanes = lanes_of(columns)
-    return SplitOverlaps(lanes, columns.thread_names), lanes.moved
+    return SplitOverlaps(lanes, columns.thread_names, _begins(columns, lanes)), lanes.moved
+
+
+def _begins(columns: TraceColumns, lanes: Lanes) -> dict[Begin, int]:
+    """Where moved events begin and no other of their track does."""
+
+    def begins(rows: Integers) -> Iterator[tuple[Begin, int]]:
+        for row in rows.tolist():
+            process, thread = columns.processes[columns.process[row]], columns.threads[columns.thread[row]]
+            yield (process, thread, int(columns.begin_ns[row]) - columns.head.base_ns), int(lanes.lane[row])
+
+    moved = np.flatnonzero(lanes.lane)
+    found = dict(begins(moved[::-1]))
+    stay = np.flatnonzero((lanes.lane == 0) & np.isin(columns.begin_ns, columns.begin_ns[moved]))
+    for begin, _ in begins(stay):
+        found.pop(begin, None)
+    return found
 
 
 def _lane_thread(tid: object, lane: int) -> int | str:
-    return tid + lane * _LANE_STRIDE if isinstance(tid, int) else f"{tid} lane {lane + 1}"
+    number = viewer_thread(tid)
+    if not isinstance(number, int):
+        return f"{number} lane {lane + 1}"
+    return (number + lane * _LANE_STRIDE) % _NUMBERS
 
 
 def metadata(name: str, pid: object, tid: object, member: str, value: object) -> bytes:

@@ -1,19 +1,26 @@
 """One trace written anew: slice, shrink and convert differ only in filters and changes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from dynolog.analysis.base_time import find_base_ns
-from dynolog.analysis.columns import TraceColumns
+from dynolog.analysis.columns import NONE, Integers, TraceColumns
 from dynolog.analysis.edits import MoveClock, SplitOverlaps, split_overlaps
+from dynolog.analysis.event_reader import CutText
+from dynolog.analysis.event_texts import EventTextReader, TextBatch
 from dynolog.analysis.load import LoadOptions, load
 from dynolog.analysis.rewriting import Change, Filter, Rewriting
 from dynolog.analysis.trace_writer import writing
+from dynolog.analysis.viewer_limits import lose_digits
 from dynolog.model.errors import DynologError
-from dynolog.profiling.trace_bytes import TraceUnreadable
+from dynolog.profiling.trace_bytes import BLOCK_BYTES, TraceText, TraceUnreadable
 
 Progress = Callable[[int], None]
+# A whole second this long before the first event, so that no time is negative: what is no complete event may be earlier than all that are.
+_BEFORE_NS = 3600 * 10**9
+LOSES_DIGITS = "viewers round times this large with decimals, and drop what then seems to overlap: for them leave out --base and --top"
 UNSPLIT = "overlapping events were left as they are: the file has begin and end events"
 
 
@@ -63,8 +70,8 @@ def export(
     """Write `path` as `output` (gzip when that ends in .gz), edited.
 
     With `columns`, its survey, overlapping events get lanes. `absolute` times count from the epoch, relative ones from a
-    `baseTimeNanoseconds`; None leaves them. A bare list has no place for a base, so its times are absolute. Raises CannotWrite,
-    NotATrace, and OSError for what cannot be read.
+    `baseTimeNanoseconds`; None leaves them, unless viewers would lose digits of them. A bare list has no place for a base, so its times
+    are absolute. Raises CannotWrite, NotATrace, and OSError for what cannot be read.
     """
     chosen = list(changes)
     notes: list[str] = []
@@ -77,7 +84,13 @@ def export(
         else:
             chosen.append(split)
     own_base_ns = columns.head.base_ns if columns is not None else find_base_ns(path)
-    new_base_ns = _new_base_ns(own_base_ns, columns, True if bare_list else absolute)
+    begin_ns, duration_ns = _times(path) if columns is None else (columns.begin_ns - own_base_ns, columns.duration_ns)
+    absolute = True if bare_list else absolute
+    if absolute is None and lose_digits(begin_ns, duration_ns):
+        absolute = False
+    new_base_ns = _new_base_ns(own_base_ns, begin_ns, absolute)
+    if absolute and lose_digits(begin_ns + own_base_ns, duration_ns):
+        notes.append(LOSES_DIGITS)
     if new_base_ns != own_base_ns:
         chosen.append(MoveClock(own_base_ns - new_base_ns))
     rewriting = Rewriting(path, filters, chosen, progress)
@@ -103,10 +116,23 @@ def export(
     )
 
 
-def _new_base_ns(own_ns: int, columns: TraceColumns | None, absolute: bool | None) -> int:
+def base_before(first_ns: int) -> int:
+    """A base for times of which the first is at `first_ns` (Unix ns)."""
+    return max(first_ns - _BEFORE_NS, 0) // 10**9 * 10**9
+
+
+def _new_base_ns(own_ns: int, begin_ns: Integers, absolute: bool | None) -> int:
     if absolute:
         return 0
-    if absolute is None or own_ns or columns is None or not len(columns):
+    if absolute is None or not len(begin_ns) or (own_ns and int(begin_ns.min()) >= 0):
         return own_ns
-    # A whole second before the first event, so that times stay positive.
-    return int(columns.begin_ns.min()) // 10**9 * 10**9
+    return base_before(own_ns + int(begin_ns.min()))
+
+
+def _times(path: str) -> tuple[Integers, Integers]:
+    """The times, as in the file, of the complete events at its begin: libkineto writes all alike. Raises NotATrace, and OSError."""
+    with open(path, "rb", buffering=0) as file:
+        events = next(iter(EventTextReader(CutText(TraceText(partial(file.read, BLOCK_BYTES))))), [])
+    batch = TextBatch(events)
+    timed = batch.complete & (batch.at_ns != NONE)
+    return batch.at_ns[timed], batch.duration_ns[timed]

@@ -18,9 +18,13 @@ from dynolog.model.errors import DynologError
 from dynolog.model.host_samples import SampleBlock
 from dynolog.profiling.trace_bytes import BLOCK_BYTES, TraceText, TraceUnreadable
 
-PID = -1
-_BEGIN = b'\n{"ph":"M","name":"process_name","pid":-1,"tid":0,"ts":0,"args":{"name":"host counters","original_sha256":"'
-_END = b'{"ph":"M","name":"process_sort_index","pid":-1,"tid":0,"ts":0,"args":{"sort_index":-1}}'
+# Above every process of Linux (at most 2^22), every device and stream. Viewers take a negative one for process 0, which is GPU 0.
+PID = 5_000_000
+PROCESS_NAME = "host counters"
+_BEGIN = (
+    f'\n{{"ph":"M","name":"process_name","pid":{PID},"tid":0,"ts":0,"args":{{"name":"{PROCESS_NAME}","original_sha256":"'
+).encode()
+_END = f'{{"ph":"M","name":"process_sort_index","pid":{PID},"tid":0,"ts":0,"args":{{"sort_index":-1}}}}'.encode()
 _OURS = re.compile(re.escape(_BEGIN) + rb'([0-9a-f]{64})","text_sha256":"([0-9a-f]{64})"\}\},')
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})\b')

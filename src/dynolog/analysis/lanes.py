@@ -46,7 +46,7 @@ def assign_lanes(begin_ns: Integers, duration_ns: Integers, track: Integers) -> 
             while stack and stack[-1] <= begins:
                 stack.pop()
             overrun = begins + max(lasts, 0) - stack[-1] if stack else 0
-            if overrun <= rounding_ns and lasts >= overrun:
+            if overrun <= rounding_ns and max(lasts, 0) >= overrun:
                 break
             number += 1
         else:

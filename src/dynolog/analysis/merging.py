@@ -1,6 +1,6 @@
 """The traces of several ranks in one file, on one clock."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -9,7 +9,8 @@ from dynolog.analysis.collective_clock import Agreement, Ends, agree, collective
 from dynolog.analysis.columns import Mask, TraceColumns
 from dynolog.analysis.edits import MoveClock, metadata, split_overlaps
 from dynolog.analysis.event_texts import TextBatch
-from dynolog.analysis.exporting import UNSPLIT, Exported, NotReadable
+from dynolog.analysis.exporting import UNSPLIT, Exported, NotReadable, base_before
+from dynolog.analysis.host_processes import HostProcesses
 from dynolog.analysis.load import LoadOptions, load
 from dynolog.analysis.mark_builder import key
 from dynolog.analysis.rewriting import Change, Fields, Rewriting
@@ -47,9 +48,10 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
 class NewNumbers:
     """Makes processes and arrows of one rank its own: viewers join what has the same number."""
 
-    def __init__(self, rank: int, place: int) -> None:
+    def __init__(self, rank: int, place: int, shared: Mapping[int | str, int]) -> None:
         self._rank = rank
         self._place = place
+        self._shared = shared
         self._pids: dict[int | str, int] = {}
         self._batch = TextBatch(())
         self._pid: list[int | str] = []
@@ -67,7 +69,9 @@ class NewNumbers:
             fields["id"] = self._own_id(fields["id"])
 
     def pid(self, pid: int | str) -> int:
-        """The new number of a process of this rank."""
+        """The new number of a process of this rank, or of one that it shares with others."""
+        if pid in self._shared:
+            return self._shared[pid]
         return self._pids.setdefault(pid, (self._place + 1) * _PIDS_A_RANK + len(self._pids))
 
     def _own_id(self, text: msgspec.Raw) -> msgspec.Raw:
@@ -77,7 +81,7 @@ class NewNumbers:
         return msgspec.Raw(msgspec.json.encode(f"rank {self._rank}: {value}"))
 
     def names(self, host: str) -> list[bytes]:
-        """Metadata events for all its processes, instead of those of the file."""
+        """Metadata events for all its own processes, instead of those of the file."""
         name = f"rank {self._rank}" + (f" · {host}" if host else "")
         texts: list[bytes] = []
         for old, pid in self._pids.items():
@@ -100,9 +104,10 @@ def merge(
     or one of "manifest", "collectives", "none". Raises NotReadable and CannotWrite.
     """
     clocks = _clocks(heads, align, progress)
-    base_ns = min((clock[1] for clock in clocks), default=0) // 10**9 * 10**9
+    base_ns = base_before(min((clock[1] for clock in clocks), default=0))
     before, file_bytes, moved = 0, 0, 0
     notes = [note for clock, _ in clocks for note in _doubts(clock)]
+    hosts = HostProcesses()
     with writing(output, [head.path for head in heads]) as writer:
         # In the head, by which a folder's traces are told apart.
         merged = {"dynolog": {"merged": len(heads)}}
@@ -112,11 +117,14 @@ def merge(
             split, its_moved = split_overlaps(columns)
             if split is None:
                 notes.append(f"rank {clock.rank}: {UNSPLIT}")
-            numbers = NewNumbers(clock.rank, place)
+            host = clock.host or f"rank {clock.rank}"
+            counters = hosts.of(host, columns.process_names)
+            numbers = NewNumbers(clock.rank, place, counters)
             shift_ns = columns.head.base_ns - clock.offset_ns - base_ns
             del columns
             changes: list[Change] = [numbers, MoveClock(shift_ns)]
-            rewriting = Rewriting(head.path, [_without_process_names], [split, *changes] if split else changes)
+            filters = [_without_process_names, hosts.once(host, counters, shift_ns)]
+            rewriting = Rewriting(head.path, filters, [split, *changes] if split else changes)
             rewriting.run(writer, lambda _: None)
             if split is not None:
                 writer.add(split.names(numbers.pid))
@@ -125,6 +133,7 @@ def merge(
             file_bytes += rewriting.report.file_bytes
             moved += its_moved
             notes += [f"rank {clock.rank}: {sentence}" for sentence in rewriting.report.sentences()]
+        writer.add(hosts.names())
         writer.end(msgspec.to_builtins({"ranks": [clock for clock, _ in clocks]}))
     exported = Exported(
         output=output,

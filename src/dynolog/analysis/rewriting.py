@@ -7,11 +7,12 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from dynolog.analysis.columns import Mask
+from dynolog.analysis.columns import NONE, Mask
 from dynolog.analysis.event_reader import CutText
 from dynolog.analysis.event_texts import EventText, EventTextReader, TextBatch, members
-from dynolog.analysis.read_report import ReadReport
+from dynolog.analysis.read_report import NO_TIME, ReadReport
 from dynolog.analysis.trace_writer import Text, TraceWriter
+from dynolog.analysis.viewer_limits import ViewerLimits
 from dynolog.profiling.trace_bytes import BLOCK_BYTES, NotATrace, TraceText, TraceUnreadable
 
 Fields = dict[str, msgspec.Raw]
@@ -33,7 +34,10 @@ class Change(Protocol):
 
 
 class Rewriting:
-    """Reads one file and writes the events that pass all filters, changed; `report` says what reading came across."""
+    """Reads one file and writes the events that pass all filters, changed, and within what viewers can hold (viewer_limits).
+
+    `report` says what reading came across.
+    """
 
     def __init__(
         self,
@@ -44,7 +48,8 @@ class Rewriting:
     ) -> None:
         self._path = path
         self._filters = filters
-        self._changes = changes
+        self._limits = ViewerLimits()
+        self._changes = (*changes, self._limits)
         self._progress = progress
         self.report = ReadReport(path=path)
         self.members: Mapping[str, object] = {}
@@ -75,10 +80,13 @@ class Rewriting:
         self.report.events, self.report.damaged, self.report.mended = reader.events, reader.damaged, reader.mended
         self.report.file_bytes, self.report.text_bytes = text.size_bytes, cut.size_bytes
         self.report.compressed = text.compressed
+        if lost := self._limits.mended:
+            self.report.warnings.append(f"{lost:,} events have no usable duration: written with 0")
 
     def _edited(self, events: Sequence[EventText]) -> list[Text]:
         batch = TextBatch(events)
-        stays = np.ones(len(events), np.bool_)
+        stays = (batch.at_ns != NONE) | np.fromiter((event.ph == "M" for event in events), np.bool_, len(events))
+        self.report.skip(NO_TIME, int(np.count_nonzero(~stays)))
         for passes in self._filters:
             stays &= passes(batch)
         touched = [(change, change.touches(batch)) for change in self._changes]

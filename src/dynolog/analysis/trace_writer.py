@@ -42,7 +42,7 @@ class TraceWriter:
             return
         self._head_keys = set(members)
         self._put(b"{\n")
-        for key, value in members.items():
+        for key, value in _readable(members):
             self._put(msgspec.json.encode(key) + b": " + msgspec.json.encode(value) + b",\n")
         self._put(b'"traceEvents": [\n')
 
@@ -57,7 +57,7 @@ class TraceWriter:
         """What became known since."""
         self._put(b"\n]")
         if not self._bare_list:
-            for key, value in members.items():
+            for key, value in _readable(members):
                 if key not in self._head_keys:
                     self._put(b",\n" + msgspec.json.encode(key) + b": " + msgspec.json.encode(value))
             self._put(b"\n}")
@@ -79,6 +79,11 @@ class TraceWriter:
         with _named(self._path):
             self._file.write(text)
         self.written_bytes += len(text)
+
+
+def _readable(members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Without a unit that there is not: viewers refuse the whole file for it."""
+    return ((key, value) for key, value in members.items() if key != "displayTimeUnit" or value in ("ms", "ns"))
 
 
 @contextlib.contextmanager

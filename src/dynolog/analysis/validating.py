@@ -10,6 +10,7 @@ from dynolog.analysis.columns import NONE, TraceColumns
 from dynolog.analysis.exporting import Progress, survey
 from dynolog.analysis.lanes import lanes_of
 from dynolog.analysis.read_report import Problem
+from dynolog.analysis.viewer_limits import lose_digits, viewer_number
 from dynolog.profiling.trace_bytes import TraceUnreadable
 
 _KERNEL_LAUNCH = ("LaunchKernel", "cuLaunch", "hipExtModule", "hipModuleLaunch")
@@ -59,6 +60,13 @@ def notes(columns: TraceColumns) -> Iterator[str]:
         yield "the file does not say its rank (no distributedInfo)"
     if moved := lanes_of(columns).moved:
         yield f"{moved:,} events overlap others of their track: viewers drop them; `dyno trace convert` gives them lanes of their own"
+    if lose_digits(columns.begin_ns - columns.head.base_ns, columns.duration_ns):
+        yield "viewers round times this large with decimals, and drop what then seems to overlap: `dyno trace convert` makes them smaller"
+    if beyond := sum(viewer_number(number) is not number for number in (*columns.processes, *columns.threads)):
+        yield (
+            f"{beyond:,} processes or threads have negative numbers, or of more than 32 bits: viewers mix them up with others; "
+            "`dyno trace convert` gives them numbers that viewers know"
+        )
     if (share := kernel_share(columns)) is not None and share < _FEW:
         yield (
             f"only {share:.0%} of the kernel launches left a kernel: the device's records are incomplete, "

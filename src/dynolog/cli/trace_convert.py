@@ -29,9 +29,10 @@ class TraceConvert:
         add_output(parser, "strict")
         parser.add_argument(
             "--base",
-            choices=("keep", "absolute", "relative"),
-            default="keep",
-            help="times from the epoch, or from a baseTimeNanoseconds near the begin (keep)",
+            choices=("auto", "keep", "absolute", "relative"),
+            default="auto",
+            help="times from the epoch, or from a baseTimeNanoseconds an hour before the first (auto: as they are, unless viewers "
+            "would round them)",
         )
         parser.add_argument(
             "--top",
@@ -51,12 +52,14 @@ class TraceConvert:
         path: str = arguments.file
         output = output_name(arguments, "strict")
         with readable(path), replacing(output), progress_bar([path], passes=2, quiet=arguments.json) as show:
+            columns = survey(path, partial(show, path))
+            absolute = {"auto": None, "keep": not columns.head.base_ns, "absolute": True, "relative": False}
             exported = export(
                 path,
                 output,
-                columns=survey(path, partial(show, path)),
+                columns=columns,
                 lanes=not arguments.keep_overlaps,
-                absolute={"keep": None, "absolute": True, "relative": False}[arguments.base],
+                absolute=absolute[arguments.base],
                 bare_list=arguments.top == "list",
                 progress=partial(show, path),
             )

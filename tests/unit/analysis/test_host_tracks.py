@@ -60,7 +60,10 @@ def test_samples_stand_at_their_wall_time_in_the_traces_own_unit(tmp_path: Path)
         ("host cpu_user_pct", Decimal("201000.007"), Decimal("3.0")),
     ]
     names = [event for event in strict(data)["traceEvents"] if event["ph"] == "M"]
-    assert [(one["name"], one["pid"]) for one in names] == [("process_name", -1), ("process_sort_index", -1)]
+    assert [(one["name"], one["pid"]) for one in names] == [
+        ("process_name", 5_000_000),
+        ("process_sort_index", 5_000_000),
+    ]
     assert names[0]["args"]["name"] == "host counters"
 
 
@@ -111,7 +114,7 @@ def test_every_layout_keeps_what_was_there_to_the_letter(tmp_path: Path, layout:
     text = gzip.decompress(written) if layout == "gzip" else written
     original = gzip.decompress(data) if layout == "gzip" else data
     assert len(counters(text)) == 2
-    place = text.index(b'\n{"ph":"M","name":"process_name","pid":-1')
+    place = text.index(b'\n{"ph":"M","name":"process_name","pid":5000000')
     after = original[place:]
     assert text.startswith(original[:place])
     assert text.endswith(after)

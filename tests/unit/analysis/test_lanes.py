@@ -27,6 +27,10 @@ def test_an_operator_that_outlasts_its_caller_by_rounding_stays_and_is_shortened
     assert lanes((1, 100_000), (50_000, 51_000)) == ([0, 1], [100_000, 51_000])
 
 
+def test_a_negative_duration_overlaps_nothing() -> None:
+    assert lanes((0, -5), (10, 20), (15, -5))[0] == [0, 0, 0]
+
+
 def test_tracks_do_not_touch_each_other() -> None:
     found = assign_lanes(np.array([0, 5]), np.array([10, 10]), np.array([1, 2]))
     assert found.lane.tolist() == [0, 0]
