@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import ssl
+import stat
 from collections.abc import Callable
 
 from dynolog.model.errors import FlagError
@@ -29,6 +30,8 @@ def make_context(files: TlsFiles) -> ssl.SSLContext:
     # A connection carries one request, so nothing is ever resumed.
     context.num_tickets = 0
     _load(files.certificate, lambda: context.load_cert_chain(files.certificate, files.key, _no_password), files.key)
+    if os.stat(files.key).st_mode & stat.S_IROTH:
+        log.warning("rpc: every user can read the TLS key, and pass for this daemon: chmod o-r %s", files.key)
     if files.authority:
         _load(files.authority, lambda: context.load_verify_locations(files.authority))
         context.verify_mode = ssl.CERT_REQUIRED
@@ -79,6 +82,7 @@ class ServerTls:
     """
 
     LOOK_S = 0.25
+    AGAIN_S = 10.0  # between two tries of what could not be used
     PATIENCE_S = 0.5  # for a disk that does not answer; then the certificate from before must do
 
     def __init__(self, files: TlsFiles, threads: FileThreads) -> None:
@@ -88,6 +92,7 @@ class ServerTls:
         self._facts = _facts_of(files)
         self._context = make_context(files)
         self._looked_s = -1e9
+        self._tried_s = -1e9
         self._looking: asyncio.Task[None] | None = None
         self._stalled = False
         self.problem = ""
@@ -109,16 +114,21 @@ class ServerTls:
         return self._context
 
     async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             facts = await self._threads.run(_facts_of, self._files)
-            if facts != self._facts:
-                self._facts = facts
+            # What was wrong may have been ours for a moment (no descriptor left), and then nothing changes.
+            again = self.problem and loop.time() - self._tried_s >= self.AGAIN_S
+            if facts != self._facts or again:
+                self._facts, self._tried_s = facts, loop.time()
                 self._context = await self._threads.run(make_context, self._files)
                 self.problem = ""
                 log.info("rpc: TLS: %s has changed and is in use", self._files.certificate)
         except FlagError as error:
-            self.problem = f"{error}: the certificate from before stays in use"
-            log.error("rpc: %s", self.problem)  # noqa: TRY400 - a state of the files; a traceback tells nothing
+            problem = f"{error}: the certificate from before stays in use"
+            if problem != self.problem:
+                log.error("rpc: %s", problem)  # noqa: TRY400 - a state of the files; a traceback tells nothing
+            self.problem = problem
         finally:
             self._looking = None
             self._stalled = False

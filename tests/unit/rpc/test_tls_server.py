@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import Settings
 from dynolog.model.trace_request import Transport
-from dynolog.rpc import handshake
+from dynolog.rpc import handshake, server_tls
 from dynolog.rpc.check import check_rpc
 from dynolog.rpc.client import Target, call
 from dynolog.rpc.client_tls import ClientTls
@@ -36,6 +36,8 @@ from dynolog.rpc.messages import (
     StatusReply,
     TraceReply,
 )
+from dynolog.rpc.server_tls import ServerTls, make_context
+from dynolog.rpc.tls_files import TlsFiles
 from fakes.certificates import Authority, plain_context
 from fakes.rpc_daemon import RpcThread, running_server
 from fakes.services import FakeServices
@@ -241,6 +243,43 @@ def test_a_new_certificate_is_used_without_a_restart_and_a_bad_one_is_not(
         eventually(lambda: served(daemon, authority, ops) == second and "No such file" in daemon.server.notices[0])
         authority.issue("server")
         eventually(lambda: served(daemon, authority, ops) != second and not daemon.server.notices)
+
+
+def test_what_could_not_be_read_for_a_moment_is_tried_again(
+    fakes: FakeServices, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the files changes after a daemon without a descriptor to spare could not open them."""
+    monkeypatch.setattr(ServerTls, "AGAIN_S", 0.01)
+    authority = Authority(tmp_path)
+    ops = authority.client("ops-1")
+    tries = 0
+
+    def make(files: TlsFiles) -> ssl.SSLContext:
+        nonlocal tries
+        tries += 1
+        if tries <= 3:
+            raise FlagError(f"TLS file {files.certificate} cannot be read: Too many open files")
+        return make_context(files)
+
+    with running_server(fakes, **authority.flags()) as daemon:
+        first = served(daemon, authority, ops)
+        monkeypatch.setattr(server_tls, "make_context", make)
+        authority.issue("server")
+        eventually(lambda: served(daemon, authority, ops) != first)
+        assert not daemon.server.notices
+    assert tries == 4
+    assert caplog.text.count("Too many open files") == 1
+
+
+def test_a_key_that_everybody_can_read_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    authority = Authority(tmp_path)
+    files = TlsFiles(certificate=authority.flags()["rpc_tls_cert"], key=authority.flags()["rpc_tls_key"])
+    Path(files.key).chmod(0o640)
+    make_context(files)
+    assert not caplog.messages
+    Path(files.key).chmod(0o644)
+    make_context(files)
+    assert f"chmod o-r {files.key}" in caplog.text
 
 
 def test_a_connection_goes_on_while_certificates_change(fakes: FakeServices, tmp_path: Path) -> None:
