@@ -69,8 +69,8 @@ docs: $(VENV)/.ready
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python -m tools.make_dashboard
 
-# What the Debian and RPM packages carry; gRPC and numpy would make them five times as large.
-PACKAGED := completion gpu http k8s otlp pods prometheus remote-write tables tpu zstd
+# What the Debian and RPM packages carry: everything but gRPC and Dask.
+PACKAGED := analysis completion gpu http k8s otlp pods prometheus remote-write tables tpu zstd
 
 # New versions of what the lock files hold.
 LOCK_FLAGS := --quiet --upgrade --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate

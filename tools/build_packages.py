@@ -32,6 +32,18 @@ COMMANDS = {
     "dyno-run": ("dynolog.cli.dyno_run", "bin"),
     "unitrace": ("dynolog.cli.unitrace", "bin"),
 }
+# Parts of libraries that no running program needs.
+UNUSED_FOLDERS = (
+    "google/protobuf/testdata/",
+    "google/protobuf/compiler/",
+    "markdown_it/cli/",
+    "numpy/_core/lib/",
+    "numpy/_pyinstaller/",
+    "numpy/f2py/",
+    "numpy/random/lib/",
+)
+# These say by which Python a wheel was built: the one of the oldest is as good as any.
+BUILD_NOTES = ("numpy/__config__.py",)
 MAINTAINER = "dynolog maintainers <dynolog@localhost.localdomain>"
 COMPLETIONS = {
     "bash": "usr/share/bash-completion/completions/dyno",
@@ -85,6 +97,8 @@ def unpack(wheels: list[Path], site: Path) -> None:
                 if member.is_dir() or not _is_wanted(member.filename):
                     continue
                 target, content = site / member.filename, _module_only(member.filename, archive.read(member))
+                if target.exists() and member.filename in BUILD_NOTES:
+                    continue
                 if target.exists() and target.read_bytes() != content:
                     raise SystemExit(f"{wheel.name}: {member.filename} differs from the one of another wheel")
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -96,9 +110,11 @@ def _is_wanted(name: str) -> bool:
     folder, _, file = name.rpartition("/")
     if ".dist-info" in folder:
         return "license" in name.lower() or file in ("METADATA", "NOTICE", "COPYING")
-    if folder in ("google/protobuf/testdata", "google/protobuf/compiler", "markdown_it/cli") or "/_cffi." in name:
+    if name.startswith(UNUSED_FOLDERS) or "/tests/" in name or ".data/" in name:
         return False
-    return ".data/" not in name and not name.endswith((".pyi", ".pyx", ".pxd", ".c", ".h", "py.typed"))
+    if file.startswith(("_cffi.", "_simd.")) or "_tests." in file:
+        return False
+    return not name.endswith((".pyi", ".pyx", ".pxd", ".c", ".h", "py.typed"))
 
 
 def _module_only(name: str, content: bytes) -> bytes:

@@ -56,7 +56,8 @@ def _flag_lines(flag: Flag) -> list[str]:
 def daemon_page(version: str, date: str) -> str:
     """dynolog(8)."""
     lines = _head("dynolog", 8, version, date, "monitoring and on-demand profiling daemon")
-    lines += [".SH SYNOPSIS", ".B dynolog", r"[\fIFLAG\fR]...", ".SH DESCRIPTION"]
+    # Not adjusted: a default may be a list that is longer than a line, and no line of text is stretched for it.
+    lines += [".ad l", ".SH SYNOPSIS", ".B dynolog", r"[\fIFLAG\fR]...", ".SH DESCRIPTION"]
     lines += [
         _roff(
             "Reads metrics of the machine, hands them to the destinations that the flags name, and makes PyTorch processes write "
@@ -76,12 +77,15 @@ def daemon_page(version: str, date: str) -> str:
         ".SH SIGNALS",
         ".TP",
         ".B SIGHUP",
-        _roff("opens the log anew and reads the flags again; what changed is logged"),
+        _roff(
+            "opens the log anew and reads the flags again: intervals, collectors, filters and exporters change while it runs, the rest "
+            "at the next start; the log says which. `dyno reload` does the same, and prints it"
+        ),
     ]
     lines += [".TP", ".B SIGTERM, SIGINT", "stops within two seconds"]
     lines += [".SH EXIT STATUS"]
-    for name in ("STOPPED", "FAILED", "BAD_FLAG", "ADDRESS_IN_USE", "NO_PERMISSION"):
-        lines += [".TP", f".B {getattr(exit_codes, name)}", name.lower().replace("_", " ")]
+    for code, meaning in exit_codes.MEANINGS.items():
+        lines += [".TP", f".B {code}", _roff(meaning)]
     lines += [".SH FILES"]
     for path, what in _FILES:
         lines += [".TP", f".I {_roff(path)}", _roff(what)]

@@ -88,6 +88,28 @@ def test_it_works_from_any_directory_it_was_unpacked_to(dist: Path, tmp_path: Pa
             check=True,
         )
         assert "--" in said.stdout
+    trace = REPOSITORY / "tests" / "data" / "traces" / "public" / "a100_triton.json.gz"
+    command = [str(tmp_path / "usr/bin/dyno"), "analyze", str(trace)]
+    said = subprocess.run(
+        command, env={"PATH": "/usr/bin:/bin"}, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "NVIDIA A100" in said.stdout
+
+
+@pytest.mark.parametrize(("architecture", "elf_machine"), [("amd64", 62), ("arm64", 183)])
+def test_every_compiled_file_is_for_the_machine_of_its_package(
+    dist: Path, tmp_path: Path, architecture: str, elf_machine: int
+) -> None:
+    """e_machine of elf(5): EM_X86_64, EM_AARCH64."""
+    if architecture == "arm64":
+        build(tmp_path, "--arch", "arm64", "deb")
+    deb = package(tmp_path if architecture == "arm64" else dist, "*-1_*.deb")
+    subprocess.run(["dpkg-deb", "-x", str(deb), str(tmp_path / "tree")], check=True)
+    headers = {path: path.read_bytes()[:20] for path in (tmp_path / "tree").rglob("*.so*") if path.is_file()}
+    assert len(headers) > 20
+    assert {(head[:4], int.from_bytes(head[18:20], "little")) for head in headers.values()} == {
+        (b"\x7fELF", elf_machine)
+    }
 
 
 def test_the_rpm_holds_the_same_and_its_scripts_are_sound(dist: Path, tmp_path: Path) -> None:

@@ -51,7 +51,10 @@ class GrpcTransport:
             # 9 MB that only a daemon with --otlp_protocol=grpc pays.
             import grpc  # noqa: PLC0415
         except ImportError as error:
-            remedy = "pip install 'dynolog[otlp-grpc]', or use --otlp_protocol=http/protobuf"
+            remedy = (
+                "use --otlp_protocol=http/protobuf, which collectors take on port 4318, or pip install 'dynolog[otlp-grpc]' "
+                "(the Debian and RPM packages leave it out)"
+            )
             raise FlagError(f"OTLP over gRPC needs grpcio ({error}): {remedy}") from error
         tls = settings.tls
         if bool(tls.certificate_file) != bool(tls.key_file):
