@@ -42,7 +42,9 @@ def test_a_trace_without_overlaps_is_passed_on_to_the_letter(tmp_path: Path, pat
     done = export(str(path), output, columns=columns, absolute=not columns.head.base_ns)
     before, after = strict(path), strict(output)
     # Only stream 0 is named anew: see viewer_limits.
-    after["traceEvents"] = [event | {"tid": 0} if event["tid"] == 4_000_000_000 else event for event in after["traceEvents"]]
+    after["traceEvents"] = [
+        event | {"tid": 0} if event["tid"] == 4_000_000_000 else event for event in after["traceEvents"]
+    ]
     assert after == before
     assert (done.events_before, done.events_after, done.moved) == (len(before["traceEvents"]),) * 2 + (0,)
 
