@@ -89,9 +89,13 @@ def test_it_works_from_any_directory_it_was_unpacked_to(dist: Path, tmp_path: Pa
         )
         assert "--" in said.stdout
     trace = REPOSITORY / "tests" / "data" / "traces" / "public" / "a100_triton.json.gz"
-    command = [str(tmp_path / "usr/bin/dyno"), "analyze", str(trace)]
     said = subprocess.run(
-        command, env={"PATH": "/usr/bin:/bin"}, cwd=tmp_path, capture_output=True, text=True, check=True
+        [str(tmp_path / "usr/bin/dyno"), "analyze", str(trace)],
+        env={"PATH": "/usr/bin:/bin"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "NVIDIA A100" in said.stdout
 

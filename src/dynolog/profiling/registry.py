@@ -15,6 +15,7 @@ from dynolog.model.errors import SourceUnavailable
 from dynolog.model.trainer import Peer
 from dynolog.profiling.inspector import Facts, Inspector
 from dynolog.profiling.job import job_of
+from dynolog.profiling.shared_values import shared
 from dynolog.profiling.trainer import Trainer, details_of
 from dynolog.sources.device_files import accelerators_present
 from dynolog.sources.pidfd import PidfdWatch
@@ -208,7 +209,7 @@ class Registry:
 
     def _set_job(self, trainer: Trainer, job_id: int) -> None:
         if trainer.job.wire_id != job_id:
-            trainer.job = trainer.job.with_wire_id(job_id)
+            trainer.job = shared(trainer.job.with_wire_id(job_id))
 
     # --- what is learned later -------------------------------------------------------------------------------------
 
@@ -219,7 +220,7 @@ class Registry:
         trainer.inspected = True
         if facts is not None:
             trainer.details = details_of(facts)
-            trainer.job = job_of(trainer.job.wire_id, facts.environment)
+            trainer.job = shared(job_of(trainer.job.wire_id, facts.environment))
             trainer.note_cpu(facts.stat.cpu_ticks, self._clock.monotonic_ns())
             for pid in trainer.details.host_ancestors:
                 if (ancestor := self._verified.get(pid)) and not ancestor.computes:

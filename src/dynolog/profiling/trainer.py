@@ -10,6 +10,7 @@ from dynolog.model.held_gpu import HeldGpu
 from dynolog.model.trainer import Peer, TrainerInfo, TrainerState
 from dynolog.profiling.captures import Capture
 from dynolog.profiling.job import NO_JOB
+from dynolog.profiling.shared_values import shared
 from dynolog.sources.process import ProcessFacts
 
 _NS_PER_S = 1e9
@@ -86,13 +87,13 @@ def details_of(facts: ProcessFacts) -> TrainerDetails:
     return TrainerDetails(
         start_time_ticks=facts.stat.start_time_ticks,
         inner_pids=facts.namespace_pids[1:],
-        host_ancestors=tuple(ancestor.pid for ancestor in facts.ancestors),
-        inner_ancestors=tuple({pid for ancestor in facts.ancestors for pid in ancestor.namespace_pids[1:]}),
+        host_ancestors=shared(tuple(ancestor.pid for ancestor in facts.ancestors)),
+        inner_ancestors=shared(tuple({pid for one in facts.ancestors for pid in one.namespace_pids[1:]})),
         pid_namespace=facts.pid_namespace,
         net_namespace=facts.net_namespace,
-        name=sys.intern(facts.stat.name),  # the same in thousands of trainers
-        names=tuple(sorted(map(sys.intern, names - {""}))),
-        command=facts.command,
+        name=sys.intern(facts.stat.name),
+        names=shared(tuple(sorted(names - {""}))),
+        command=shared(facts.command),
         rank=_number(environment, "RANK", "SLURM_PROCID"),
         local_rank=_number(environment, "LOCAL_RANK", "SLURM_LOCALID"),
         world_size=_number(environment, "WORLD_SIZE", "SLURM_NTASKS"),

@@ -98,6 +98,30 @@ def test_many_trainers_are_answered_by_one_probe(tmp_path: Path) -> None:
     assert time.monotonic() - started < 60
 
 
+@pytest.mark.parametrize("others", [0, 1000])
+def test_what_stands_in_the_way_is_found_among_many_however_full_the_directory(tmp_path: Path, others: int) -> None:
+    for index in range(others):
+        (tmp_path / f"other_{index}").touch()
+    (tmp_path / "t_7.json").mkdir()
+    (tmp_path / "t_9.json.tmp").symlink_to("/nowhere")
+    (tmp_path / "t_11.json").write_text("an earlier trace of this user")
+    said = ask(*(own(tmp_path / f"t_{index}.json") for index in range(64)))
+    refused = {index: sentence for index, sentence in enumerate(said) if sentence}
+    assert set(refused) == {7, 9}
+    assert f"{tmp_path}/t_7.json exists and is not a regular file" in refused[7]
+    assert f"{tmp_path}/t_9.json.tmp exists and is not a regular file" in refused[9]
+
+
+@pytest.mark.root
+@needs_root
+def test_a_directory_that_may_be_entered_but_not_read_is_looked_at_file_by_file(open_tmp: Path) -> None:
+    (open_tmp / "t_7.json").mkdir()
+    open_tmp.chmod(0o733)
+    with process_with(uid=USER) as pid:
+        said = ask(*(other(pid, open_tmp / f"t_{index}.json") for index in range(64)))
+    assert [index for index, sentence in enumerate(said) if sentence] == [7]
+
+
 def test_what_hangs_is_said_to_hang_and_holds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fork in a dead NFS cannot even be killed; here one that sleeps stands for it."""
     script = tmp_path / "probe.py"
