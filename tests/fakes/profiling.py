@@ -4,9 +4,8 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any, cast
+from typing import Any
 
-from dynolog.ipc.endpoint import Endpoint
 from dynolog.ipc.handler import Sender
 from dynolog.ipc.wire import ConfigRequest, ContextMessage
 from dynolog.model.capture import TraceFile
@@ -200,7 +199,7 @@ class FakeRoom:
         self.loop.run_until_complete(registry.inspector.wait(unread, 5))
 
     def sender(self, pid: int, socket: int = 0, namespace: int = 0) -> Sender:
-        return Sender(cast("Endpoint", None), b"\0client%d.%d\0" % (pid, socket), namespace)
+        return Sender(b"\0client%d.%d\0" % (pid, socket), namespace)
 
     def poll(
         self,

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from dynolog import __version__
-from dynolog.cli.node_daemon import NodeDaemon, join_node
+from dynolog.cli.node_daemon import NodeDaemon
+from dynolog.cli.node_join import join_node
 from dynolog.cli.printable import printable
 from dynolog.model.errors import DynologError
 

@@ -1,9 +1,8 @@
-"""How the tasks of a user on one node come to share one daemon: a lock, and a keeper process that counts them."""
+"""The daemon that the tasks of a user on one node share: where its files are, and the lock on them."""
 
 import contextlib
 import fcntl
 import os
-import socket
 import stat
 import time
 from collections.abc import Iterator
@@ -16,8 +15,7 @@ from dynolog.model.errors import DynologError
 IPC_NAME = "dynolog"  # what trainers look for
 _LOCK_WAIT_S = 30.0
 _LOCK_POLL_S = 0.02
-_ANSWER_TIMEOUT_S = 5.0
-COUNTED = b"counted"
+COUNTED = b"counted"  # what the keeper answers a task with
 
 
 class NodeDaemon(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,22 +45,6 @@ class NodeDaemon(msgspec.Struct, frozen=True, kw_only=True):
         if self.socket_directory:
             return is_served(filesystem(self.socket_directory, IPC_NAME))
         return is_served(abstract(IPC_NAME))
-
-
-def join_node(node: NodeDaemon) -> str:
-    """Make sure that a daemon serves this process, by pid, also after execve(2). Returns what the user should know, or "".
-
-    Raises DynologError and OSError when there is none and none can be started.
-    """
-    prepare(node.directory)
-    with locked(node):
-        if node.is_served():
-            # By a keeper's daemon or by somebody else's, such as the machine's own, which is not ours to stop.
-            _join_keeper(node)
-            return ""
-        from dynolog.cli.node_keeper import start_keeper  # noqa: PLC0415 - one task a node needs it
-
-        return start_keeper(node, os.getpid())
 
 
 def prepare(directory: str) -> None:
@@ -105,14 +87,3 @@ def try_lock(node: NodeDaemon) -> int | None:
         pass
     os.close(fd)
     return None
-
-
-def _join_keeper(node: NodeDaemon) -> None:
-    """Be counted among those that the daemon is kept for, if it has a keeper."""
-    with (
-        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as client,
-        contextlib.suppress(OSError),
-    ):
-        client.settimeout(_ANSWER_TIMEOUT_S)
-        client.connect(node.keeper_path)
-        client.recv(len(COUNTED))  # once it has answered, this process is counted

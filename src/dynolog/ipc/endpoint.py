@@ -121,7 +121,7 @@ class Endpoint:
             self._counters.unanswerable += 1
             return
         self._counters.requests += 1
-        sender = Sender(self, address, self.net_namespace)
+        sender = Sender(address, self.net_namespace)
         if isinstance(message, ConfigRequest):
             self._answer_request(peer, sender, message)
         else:

@@ -1,23 +1,19 @@
 """What the IPC calls for each message; the profiling room implements it, tests use fakes."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
 from dynolog.ipc.wire import ConfigRequest, ContextMessage
 from dynolog.model.trainer import Peer
 
-if TYPE_CHECKING:
-    from dynolog.ipc.endpoint import Endpoint
-
 
 class Sender(msgspec.Struct, frozen=True):
-    """The socket that a message came from, and the endpoint it came to: where, and only where, its answer goes.
+    """The socket that a message came from: where, and only where, its answer goes.
 
-    `net_namespace` is the inode of the network namespace of the endpoint (0: the daemon's own).
+    `net_namespace` is the inode of the network namespace of the endpoint that it came to (0: the daemon's own).
     """
 
-    endpoint: "Endpoint"
     address: bytes
     net_namespace: int = 0
 
