@@ -26,8 +26,8 @@ from dynolog.collectors.registry import COLLECTORS
 from dynolog.daemon.flags import declared_flags
 from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.log_lines import lines_of
+from dynolog.exporters.delivery.sending import NetworkExporter
 from dynolog.exporters.registry import EXPORTERS
-from dynolog.exporters.sending import NetworkExporter
 from dynolog.exporters.spec import ExporterContext
 from dynolog.model.flag import FlagValue, Settings
 from dynolog.model.metric import Catalogue, Kind, Scope

@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import msgspec
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from dynolog.exporters.otlp_exporters import metrics_exporter
-from dynolog.exporters.otlp_metrics import MetricsEncoder
-from dynolog.exporters.sending import NetworkExporter
+from dynolog.exporters.delivery.sending import NetworkExporter
+from dynolog.exporters.otlp.making import metrics_exporter
+from dynolog.exporters.otlp.metrics import MetricsEncoder
 from dynolog.model.metric import Kind, Scope
 from dynolog.model.record import Record
 from fakes.exporter_context import exporter_context

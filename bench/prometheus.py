@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from dynolog.exporters.prometheus_library import Negotiation
-from dynolog.exporters.prometheus_names import Families
-from dynolog.exporters.prometheus_series import SeriesStore
-from dynolog.exporters.prometheus_server import ScrapeServer, listen
+from dynolog.exporters.prometheus.library import Negotiation
+from dynolog.exporters.prometheus.names import Families
+from dynolog.exporters.prometheus.series import SeriesStore
+from dynolog.exporters.prometheus.server import ScrapeServer, listen
 from dynolog.model.clock import SystemClock
 from dynolog.model.record import Record
 from fakes.prometheus import OWNERS, big_host_records, catalogue

@@ -38,8 +38,8 @@ def measured(what: str, path: str) -> dict[str, float]:
             events = len(json.load(file)["traceEvents"])
     else:
         # json.load shall not be charged for numpy's memory, nor reading for the import's time.
-        from dynolog.analysis.base_time import find_base_ns  # noqa: PLC0415
-        from dynolog.analysis.load import LoadOptions, load  # noqa: PLC0415
+        from dynolog.analysis.reading.base_time import find_base_ns  # noqa: PLC0415
+        from dynolog.analysis.reading.load import LoadOptions, load  # noqa: PLC0415
 
         begun_s = time.process_time()
         options = LoadOptions()

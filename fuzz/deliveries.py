@@ -1,7 +1,8 @@
 """What comes back from destinations, and the spool on a disk that may have lost its mind."""
 
-from dynolog.exporters import otlp_answers, retry_after, spool_segment
-from dynolog.exporters.http_transport import HttpAnswer
+from dynolog.exporters.delivery import retry_after, spool_segment
+from dynolog.exporters.delivery.http_transport import HttpAnswer
+from dynolog.exporters.otlp import answers as otlp_answers
 from fuzz.target import Target, plain, text_of
 
 _MARKER = b"01234567"

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dynolog.collectors.registry import declared_catalogue
 from dynolog.daemon.flag_parser import FlagParser
 from dynolog.daemon.flags import declared_flags
-from dynolog.exporters.selection_rules import read_rules
+from dynolog.exporters.selection.rules import read_rules
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import Settings
 from dynolog.rpc.authz_file import read_policy

@@ -3,7 +3,7 @@
 import io
 from contextlib import ExitStack
 
-from dynolog.analysis.load import load
+from dynolog.analysis.reading.load import load
 from dynolog.fleet.distributed_info import scan
 from dynolog.profiling.trace_bytes import NotATrace, TraceUnreadable
 from dynolog.profiling.trace_check import check, check_pickle

@@ -29,7 +29,7 @@ PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
 COMMANDS = {
     "dynolog": ("dynolog.daemon.main", "sbin"),
     "dyno": ("dynolog.cli.main", "bin"),
-    "dyno-run": ("dynolog.cli.dyno_run", "bin"),
+    "dyno-run": ("dynolog.cli.dyno_run.command", "bin"),
     "unitrace": ("dynolog.cli.unitrace", "bin"),
 }
 # Parts of libraries that no running program needs.

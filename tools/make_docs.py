@@ -6,7 +6,7 @@ import sys
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.daemon.flags import declared_flags
 from dynolog.daemon.help_text import render_markdown
-from dynolog.exporters.prometheus_names import standard_family
+from dynolog.exporters.prometheus.names import standard_family
 from dynolog.model.metric import Metric, Scope
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"

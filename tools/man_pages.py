@@ -112,7 +112,7 @@ def parser_of_dyno() -> object:
 
 def simple_page(name: str, version: str, date: str) -> str:
     """A page that shows the command's own --help."""
-    module = {"dyno-run": "dynolog.cli.dyno_run", "unitrace": "dynolog.cli.unitrace"}[name]
+    module = {"dyno-run": "dynolog.cli.dyno_run.command", "unitrace": "dynolog.cli.unitrace"}[name]
     environment = {**os.environ, "COLUMNS": "100"}
     command = [sys.executable, "-P", "-m", module, "--help"]
     text = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout

@@ -28,7 +28,7 @@ def _dyno() -> int:
 
 
 def _dyno_run() -> int:
-    from dynolog.cli.dyno_run import main as run  # noqa: PLC0415 - as above
+    from dynolog.cli.dyno_run.command import main as run  # noqa: PLC0415 - as above
 
     return run()
 

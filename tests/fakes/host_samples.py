@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dynolog.analysis.host_tracks import Window, add_tracks
+from dynolog.analysis.editing.host_tracks import Window, add_tracks
 from dynolog.model.host_samples import HostSeries, SampleBlock
 from fakes.traces import operation, trace
 

@@ -10,9 +10,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from dynolog.collectors.registry import COLLECTORS
-from dynolog.exporters.prometheus_names import Families
-from dynolog.exporters.prometheus_series import SeriesStore
-from dynolog.exporters.prometheus_text import Pages
+from dynolog.exporters.prometheus.names import Families
+from dynolog.exporters.prometheus.series import SeriesStore
+from dynolog.exporters.prometheus.text import Pages
 from dynolog.model.errors import SourceUnavailable
 from dynolog.model.gpu_metrics import GPU_METRICS
 from dynolog.model.metric import Catalogue, Kind, Metric, Scope

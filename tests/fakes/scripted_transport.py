@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Sequence
 
-from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
-from dynolog.exporters.payload import Delivered, Payload, Verdict
+from dynolog.exporters.delivery.delivery_flags import DELIVERY_FLAGS
+from dynolog.exporters.delivery.payload import Delivered, Payload, Verdict
 from dynolog.exporters.spec import ExporterContext
 from dynolog.model.flag import FlagValue, Settings
 from dynolog.model.metric import Catalogue

@@ -24,9 +24,9 @@ SENDER = """
 import json, os, signal, sys, threading, time
 sys.path.insert(0, sys.argv[4])
 from fakes.scripted_transport import delivery_context
-from dynolog.exporters.http_transport import HttpTransport
-from dynolog.exporters.payload import Payload
-from dynolog.exporters.sending import NetworkExporter
+from dynolog.exporters.delivery.http_transport import HttpTransport
+from dynolog.exporters.delivery.payload import Payload
+from dynolog.exporters.delivery.sending import NetworkExporter
 from dynolog.model.clock import SystemClock
 from dynolog.model.record import Record
 from dynolog.pipeline.fanout import Fanout

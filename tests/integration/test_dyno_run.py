@@ -30,7 +30,7 @@ class Node:
         }
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "dynolog.cli.dyno_run", *words]
+        return [sys.executable, "-m", "dynolog.cli.dyno_run.command", *words]
 
     def run(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

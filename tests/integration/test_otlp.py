@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from dynolog.exporters.otlp_names import series_name, unknown_name
+from dynolog.exporters.otlp.names import series_name, unknown_name
 from dynolog.model.metric import Kind
 from fakes.otlp_catalogue import full_catalogue
 from fakes.otlp_checks import number, plain

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dynolog.analysis.host_tracks import Window, add_tracks
+from dynolog.analysis.editing.host_tracks import Window, add_tracks
 from dynolog.cli.main import main
 from fakes.host_samples import BASE_NS, block
 from fakes.perfetto import CHROMIUM, PAGES, Perfetto, Refused, running_perfetto

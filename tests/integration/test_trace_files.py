@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynolog.analysis.load import LoadOptions, load
+from dynolog.analysis.reading.load import LoadOptions, load
 from integration.harness import TORCH_PYTHON, needs_torch
 
 pytestmark = [needs_torch, pytest.mark.torch]

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynolog.analysis.columns import TraceColumns
-from dynolog.analysis.gpu_work import gpu_work
-from dynolog.analysis.launches import launch_rows, queue_length
-from dynolog.analysis.load import LoadOptions, load
-from dynolog.analysis.rank_summary import RankSummary, summarise
-from dynolog.analysis.trace_folder import TraceFileHead
+from dynolog.analysis.rank.gpu_work import gpu_work
+from dynolog.analysis.rank.launches import launch_rows, queue_length
+from dynolog.analysis.rank.rank_summary import RankSummary, summarise
+from dynolog.analysis.reading.columns import TraceColumns
+from dynolog.analysis.reading.load import LoadOptions, load
+from dynolog.analysis.reading.trace_folder import TraceFileHead
 from fakes.training_job import TrainingJob
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dynolog.analysis.communication_findings import communication_findings
-from dynolog.analysis.comparing import Comparison, compare
-from dynolog.analysis.comparison_findings import comparison_findings
-from dynolog.analysis.finding import Finding, ranked
-from dynolog.analysis.job_findings import job_findings
-from dynolog.analysis.job_summary import JobSummary, summarise_job
-from dynolog.analysis.rank_findings import rank_findings
-from dynolog.analysis.rank_summary import RankResult, RankSummary
-from dynolog.analysis.slow_findings import SLOW
+from dynolog.analysis.findings.communication_findings import communication_findings
+from dynolog.analysis.findings.comparison_findings import comparison_findings
+from dynolog.analysis.findings.finding import Finding, ranked
+from dynolog.analysis.findings.job_findings import job_findings
+from dynolog.analysis.findings.rank_findings import rank_findings
+from dynolog.analysis.findings.slow_findings import SLOW
+from dynolog.analysis.job.comparing import Comparison, compare
+from dynolog.analysis.job.job_summary import JobSummary, summarise_job
+from dynolog.analysis.rank.rank_summary import RankResult, RankSummary
 from dynolog.analysis.wording import rank_list
 
 

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dynolog.analysis.many import LOST, map_files
-from dynolog.analysis.rank_summary import RankResult, summarise
-from dynolog.analysis.trace_folder import Folder, TraceFileHead, scan
+from dynolog.analysis.rank.rank_summary import RankResult, summarise
+from dynolog.analysis.reading.trace_folder import Folder, TraceFileHead, scan
 from dynolog.model.errors import DynologError
 from dynolog.profiling.trace_bytes import TraceUnreadable
 

@@ -55,7 +55,7 @@ def _run(command: Command, arguments: Invocation) -> int:
             ),
         )
         if hosts := arguments.hosts_given:
-            from dynolog.cli.fleet import run_on_hosts  # noqa: PLC0415 - asyncio, only for many hosts
+            from dynolog.cli.fleet.many_hosts import run_on_hosts  # noqa: PLC0415 - asyncio, only for many hosts
 
             return run_on_hosts(arguments, target, hosts)
         return command.run(arguments, target)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from dynolog.cli.gpus_table import no_gpus, source_lines
+from dynolog.cli.gpus.table import no_gpus, source_lines
 from dynolog.cli.printable import printable
 from dynolog.cli.quantities import age, count, duration, size
 from dynolog.cli.table import table, terminal_columns

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dynolog.cli.captures_report import exit_code, summary
 from dynolog.cli.daemon_clock import clock_offset_ns
 from dynolog.cli.daemon_kind import asking_for_ours
 from dynolog.cli.exit_codes import DONE, USAGE, CommandError
-from dynolog.cli.fetched import Fetched
-from dynolog.cli.follow_up import add_follow_options, conclude, follow_options, print_captures
-from dynolog.cli.one_request import ask_about
+from dynolog.cli.gputrace.captures_report import exit_code, summary
+from dynolog.cli.gputrace.fetched import Fetched
+from dynolog.cli.gputrace.follow_up import add_follow_options, conclude, follow_options, print_captures
+from dynolog.cli.gputrace.one_request import ask_about
 from dynolog.cli.quantities import age
 from dynolog.cli.reply_text import print_json
 from dynolog.cli.table import table, terminal_columns

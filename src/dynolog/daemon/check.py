@@ -8,7 +8,7 @@ from dynolog.collectors.registry import declared_catalogue
 from dynolog.daemon.gpu_owners import check_environment_map
 from dynolog.daemon.wiring import exporter_context, owners_of_metrics
 from dynolog.exporters.registry import EXPORTERS, chosen
-from dynolog.exporters.selected import Selections
+from dynolog.exporters.selection.selected_exporter import Selections
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import Settings
 from dynolog.rpc.check import check_rpc

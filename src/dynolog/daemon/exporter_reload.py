@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 
 from dynolog.exporters.registry import LIVE_FLAGS, SHARED_FLAGS, chosen
-from dynolog.exporters.selected import Selections
+from dynolog.exporters.selection.selected_exporter import Selections
 from dynolog.exporters.spec import ExporterSpec
 from dynolog.model.errors import DynologError
 from dynolog.model.flag import Settings

@@ -6,7 +6,7 @@ from dynolog.attribution.flags import FLAGS as ATTRIBUTION_FLAGS
 from dynolog.collectors.registry import COLLECTORS
 from dynolog.collectors.spec import CollectorSpec
 from dynolog.daemon.glog_flags import GLOG_FLAGS
-from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
+from dynolog.exporters.delivery.delivery_flags import DELIVERY_FLAGS
 from dynolog.exporters.registry import EXPORTERS, LIVE_FLAGS
 from dynolog.model.flag import Flag
 from dynolog.rpc.flags import FLAGS as RPC_FLAGS

@@ -3,9 +3,9 @@
 import time
 from typing import Protocol
 
-from dynolog.exporters import logfmt
-from dynolog.exporters.json_line import encode_object
-from dynolog.exporters.stamps import Stamps
+from dynolog.exporters.forms import logfmt
+from dynolog.exporters.forms.json_line import encode_object
+from dynolog.exporters.forms.stamps import Stamps
 
 _LEVELS = {"I": "info", "W": "warning", "E": "error", "F": "fatal"}
 

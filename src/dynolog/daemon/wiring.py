@@ -14,7 +14,7 @@ from dynolog.daemon.gpus import Gpus
 from dynolog.daemon.host_sampling import HostSampling
 from dynolog.daemon.status import Status
 from dynolog.exporters.registry import EXPORTERS, chosen
-from dynolog.exporters.selected import Selections
+from dynolog.exporters.selection.selected_exporter import Selections
 from dynolog.exporters.spec import ExporterContext
 from dynolog.ipc.listener import IPC_NAME, IpcListener
 from dynolog.model.clock import SystemClock

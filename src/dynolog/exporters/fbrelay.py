@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynolog import __version__
-from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
-from dynolog.exporters.payload import Payload
-from dynolog.exporters.sample_json import SampleJson, quote
+from dynolog.exporters.delivery.delivery_flags import DELIVERY_FLAGS
+from dynolog.exporters.delivery.payload import Payload
+from dynolog.exporters.forms.sample_json import SampleJson, quote
+from dynolog.exporters.forms.stamps import Stamps
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
-from dynolog.exporters.stamps import Stamps
 from dynolog.model.flag import Flag
 from dynolog.model.record import Record
 
 if TYPE_CHECKING:
-    from dynolog.exporters.sending import NetworkExporter
+    from dynolog.exporters.delivery.sending import NetworkExporter
 
 FLAGS = (
     Flag(name="use_fbrelay", default=False, help="send records to an FB relay over TCP", section="exporters"),
@@ -50,8 +50,8 @@ class RelayEncoder:
 def make(context: ExporterContext) -> "NetworkExporter":
     """From the flags."""
     # Only a daemon with such an exporter should pay for these: 5 MB.
-    from dynolog.exporters.sending import NetworkExporter  # noqa: PLC0415
-    from dynolog.exporters.stream_transport import StreamTransport, tcp  # noqa: PLC0415
+    from dynolog.exporters.delivery.sending import NetworkExporter  # noqa: PLC0415
+    from dynolog.exporters.delivery.stream_transport import StreamTransport, tcp  # noqa: PLC0415
 
     address, port = context.settings.text("fbrelay_address"), context.settings.integer("fbrelay_port")
     return NetworkExporter(

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Sequence
 
 from dynolog.exporters.file_rotation import Rotation, open_for_append
-from dynolog.exporters.json_line import JsonLines
+from dynolog.exporters.forms.json_line import JsonLines
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import Flag

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from dynolog.exporters.json_line import JsonLines
-from dynolog.exporters.logfmt import LogfmtLines
-from dynolog.exporters.sample_json import SampleJson
+from dynolog.exporters.forms.json_line import JsonLines
+from dynolog.exporters.forms.logfmt import LogfmtLines
+from dynolog.exporters.forms.sample_json import SampleJson
+from dynolog.exporters.forms.stamps import Stamps
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
-from dynolog.exporters.stamps import Stamps
 from dynolog.model.flag import Flag
 from dynolog.model.record import Record
 from dynolog.pipeline.delivery import Exporter

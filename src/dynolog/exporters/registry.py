@@ -1,8 +1,13 @@
 """Every exporter, and which of them the flags turn on."""
 
-from dynolog.exporters import fbrelay, file, log, ods, otel, otlp, prometheus, remote_write, scuba, statsd, udsrelay
-from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
-from dynolog.exporters.selection_rules import FLAG as RULES_FLAG
+from dynolog.exporters import fbrelay, file, log, statsd, udsrelay
+from dynolog.exporters.delivery.delivery_flags import DELIVERY_FLAGS
+from dynolog.exporters.graph import ods, scuba
+from dynolog.exporters.otlp import logs_spec as otel
+from dynolog.exporters.otlp import metrics_spec as otlp
+from dynolog.exporters.prometheus import remote_write_spec as remote_write
+from dynolog.exporters.prometheus import scrape_spec as prometheus
+from dynolog.exporters.selection.rules import FLAG as RULES_FLAG
 from dynolog.exporters.spec import ExporterSpec
 from dynolog.model.flag import Settings
 

@@ -126,7 +126,7 @@ def connector(address: str) -> Callable[[float], socket.socket]:
         path = address[len(_UNIX) :]
         if not path.startswith("/"):
             raise FlagError(f"--statsd_address={address}: the path must be absolute: type {_UNIX}/PATH")
-        from dynolog.exporters.stream_transport import unix_datagram  # noqa: PLC0415 - only where it is used
+        from dynolog.exporters.delivery.stream_transport import unix_datagram  # noqa: PLC0415 - only where it is used
 
         return unix_datagram(path)
     host, colon, port = address.rpartition(":")

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dynolog.exporters.delivery_flags import DELIVERY_FLAGS
-from dynolog.exporters.payload import Payload
-from dynolog.exporters.sample_json import SampleJson
+from dynolog.exporters.delivery.delivery_flags import DELIVERY_FLAGS
+from dynolog.exporters.delivery.payload import Payload
+from dynolog.exporters.forms.sample_json import SampleJson
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
 from dynolog.model.flag import Flag
 from dynolog.model.record import Record
 
 if TYPE_CHECKING:
-    from dynolog.exporters.sending import NetworkExporter
+    from dynolog.exporters.delivery.sending import NetworkExporter
 
 FLAGS = (
     Flag(name="use_udsrelay", default=False, help="send records to a relay on a unix socket", section="exporters"),
@@ -56,8 +56,8 @@ def category(record: Record) -> str:
 def make(context: ExporterContext) -> "NetworkExporter":
     """From the flags."""
     # Only a daemon with such an exporter should pay for these: 5 MB.
-    from dynolog.exporters.sending import NetworkExporter  # noqa: PLC0415
-    from dynolog.exporters.stream_transport import StreamTransport, unix_stream  # noqa: PLC0415
+    from dynolog.exporters.delivery.sending import NetworkExporter  # noqa: PLC0415
+    from dynolog.exporters.delivery.stream_transport import StreamTransport, unix_stream  # noqa: PLC0415
 
     path = context.settings.text("udsrelay_socket_path")
     return NetworkExporter(

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from dynolog.analysis.analysis import analyse
-from dynolog.analysis.collective_calls import bus_bytes, kind_of, size_of_shapes
 from dynolog.analysis.engine import read_ranks
-from dynolog.analysis.job_summary import JobSummary
-from dynolog.analysis.link_speeds import link_bytes_per_s
-from dynolog.analysis.rank_summary import RankResult
+from dynolog.analysis.job.job_summary import JobSummary
+from dynolog.analysis.job.link_speeds import link_bytes_per_s
+from dynolog.analysis.rank.collective_calls import bus_bytes, kind_of, size_of_shapes
+from dynolog.analysis.rank.rank_summary import RankResult
 from fakes.training_job import TrainingJob
 
 

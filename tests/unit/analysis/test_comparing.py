@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynolog.analysis.rank_test import adjusted, rank_test
+from dynolog.analysis.job.rank_sum import adjusted, rank_test
 
 numbers = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.analysis.categories import Category
-from dynolog.analysis.edits import DropArguments, drop_events, keep_time
-from dynolog.analysis.exporting import Exported, export, survey
-from dynolog.analysis.trace_writer import CannotWrite
+from dynolog.analysis.editing.edits import DropArguments, drop_events, keep_time
+from dynolog.analysis.editing.exporting import Exported, export, survey
+from dynolog.analysis.editing.trace_writer import CannotWrite
+from dynolog.analysis.reading.categories import Category
 from dynolog.profiling import trace_reader
 from fakes.traces import RECORDED, operation, trace
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dynolog.analysis.analysis import Analysis, analyse
+from dynolog.analysis.editing.host_tracks import Window, add_tracks
 from dynolog.analysis.engine import read_ranks
-from dynolog.analysis.finding import Finding
-from dynolog.analysis.host_tracks import Window, add_tracks
-from dynolog.analysis.rank_summary import RankResult
+from dynolog.analysis.findings.finding import Finding
+from dynolog.analysis.rank.rank_summary import RankResult
 from dynolog.model.host_samples import HostSeries, SampleBlock
 from fakes.training_job import BEGIN_US, TrainingJob
 

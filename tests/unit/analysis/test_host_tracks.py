@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.analysis.host_tracks import CannotAdd, Window, add_tracks, original_sha256_of
-from dynolog.analysis.load import load
+from dynolog.analysis.editing.host_tracks import CannotAdd, Window, add_tracks, original_sha256_of
+from dynolog.analysis.reading.load import load
 from dynolog.model.host_samples import SampleBlock
 from fakes.host_samples import BASE_NS, MS, SHA256, block, example
 from fakes.traces import operation, trace

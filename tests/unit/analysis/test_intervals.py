@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynolog.analysis.gpu_work import clipped_ends
-from dynolog.analysis.intervals import Intervals, difference, gaps, intersection, union
+from dynolog.analysis.rank.gpu_work import clipped_ends
+from dynolog.analysis.reading.intervals import Intervals, difference, gaps, intersection, union
 
 Pairs = list[tuple[int, int]]
 pairs = st.lists(st.tuples(st.integers(-20, 20), st.integers(-3, 12)), max_size=12)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.analysis.lanes import assign_lanes
+from dynolog.analysis.editing.lanes import assign_lanes
 
 
 def lanes(*events: tuple[int, int], track: int = 0) -> tuple[list[int], list[int]]:

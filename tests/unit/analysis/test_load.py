@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dynolog.analysis.categories import Category
-from dynolog.analysis.columns import NONE, TraceColumns
-from dynolog.analysis.load import LoadOptions, load
+from dynolog.analysis.reading.categories import Category
+from dynolog.analysis.reading.columns import NONE, TraceColumns
+from dynolog.analysis.reading.load import LoadOptions, load
 from dynolog.profiling import trace_reader
 from dynolog.profiling.trace_bytes import NotATrace
 from fakes.traces import RECORDED, operation, trace
@@ -203,7 +203,7 @@ def test_g17_a_file_cut_anywhere_gives_the_whole_events_before_the_cut(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trace_reader, "BATCH_BYTES", batch)
-        patch.setattr("dynolog.analysis.load.BLOCK_BYTES", block)
+        patch.setattr("dynolog.analysis.reading.load.BLOCK_BYTES", block)
         try:
             columns = loaded(place, WHOLE[:cut])
         except NotATrace:

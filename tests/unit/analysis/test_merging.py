@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.analysis.collective_clock import Ends, agree, collective_ends
-from dynolog.analysis.exporting import NotReadable
-from dynolog.analysis.load import load
-from dynolog.analysis.merging import merge
-from dynolog.analysis.trace_folder import TraceFileHead, scan
+from dynolog.analysis.editing.exporting import NotReadable
+from dynolog.analysis.job.merging import merge
+from dynolog.analysis.rank.collective_clock import Ends, agree, collective_ends
+from dynolog.analysis.reading.load import load
+from dynolog.analysis.reading.trace_folder import TraceFileHead, scan
 from fakes.traces import operation, trace
 
 BASE_NS = 1_790_857_026_000_000_000

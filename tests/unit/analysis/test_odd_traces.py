@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from dynolog.analysis.analysis import analyse
 from dynolog.analysis.engine import outcome_of
-from dynolog.analysis.html_report import page
-from dynolog.analysis.rank_summary import RankResult
-from dynolog.analysis.trace_folder import TraceFileHead
-from dynolog.cli.analyze_report import lines
+from dynolog.analysis.rank.rank_summary import RankResult
+from dynolog.analysis.reading.trace_folder import TraceFileHead
+from dynolog.analysis.report.html_report import page
+from dynolog.cli.analyze.report import lines
 from fakes.training_job import TrainingJob
 
 events = st.fixed_dictionaries(

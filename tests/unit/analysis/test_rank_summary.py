@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from dynolog.analysis.analysis import analyse
-from dynolog.analysis.rank_summary import RankResult, summarise
-from dynolog.analysis.trace_folder import TraceFileHead
+from dynolog.analysis.rank.rank_summary import RankResult, summarise
+from dynolog.analysis.reading.trace_folder import TraceFileHead
 from fakes import plain_counts as plain
 from fakes.traces import RECORDED, operation, trace
 from fakes.training_job import TrainingJob

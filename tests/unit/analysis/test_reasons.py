@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from dynolog.analysis.analysis import Analysis, analyse
-from dynolog.analysis.call_tree import CallTree
-from dynolog.analysis.communication_findings import communication_findings
 from dynolog.analysis.engine import read_ranks
-from dynolog.analysis.finding import Finding
-from dynolog.analysis.gap_work import gap_work
-from dynolog.analysis.intervals import Intervals
-from dynolog.analysis.load import load
-from dynolog.analysis.operators import host_tree
-from dynolog.analysis.rank_summary import RankResult
+from dynolog.analysis.findings.communication_findings import communication_findings
+from dynolog.analysis.findings.finding import Finding
+from dynolog.analysis.rank.call_tree import CallTree
+from dynolog.analysis.rank.gap_work import gap_work
+from dynolog.analysis.rank.operators import host_tree
+from dynolog.analysis.rank.rank_summary import RankResult
+from dynolog.analysis.reading.intervals import Intervals
+from dynolog.analysis.reading.load import load
 from fakes.traces import operation, trace
 from fakes.training_job import TrainingJob
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dynolog.analysis.load import load
-from dynolog.analysis.step_spans import Steps, find_steps
+from dynolog.analysis.rank.step_spans import Steps, find_steps
+from dynolog.analysis.reading.load import load
 from fakes.traces import RECORDED, operation, trace
 
 

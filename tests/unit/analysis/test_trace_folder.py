@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dynolog.analysis import trace_folder
-from dynolog.analysis.derived_names import derived
+from dynolog.analysis.job.merging import merge
 from dynolog.analysis.many import map_files
-from dynolog.analysis.merging import merge
-from dynolog.analysis.trace_folder import RanksUnclear, rank_in_name, scan
+from dynolog.analysis.reading import trace_folder
+from dynolog.analysis.reading.derived_names import derived
+from dynolog.analysis.reading.trace_folder import RanksUnclear, rank_in_name, scan
 from dynolog.fleet.manifest import HostEntry, Manifest, ProcessEntry
 from fakes.traces import RECORDED, operation, trace
 

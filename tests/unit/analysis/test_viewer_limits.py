@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.analysis.exporting import LOSES_DIGITS, export, survey
-from dynolog.analysis.host_tracks import PID, Window, add_tracks
-from dynolog.analysis.merging import merge
-from dynolog.analysis.trace_folder import TraceFileHead
-from dynolog.analysis.validating import validate
-from dynolog.analysis.viewer_limits import lose_digits, viewer_number
+from dynolog.analysis.editing.exporting import LOSES_DIGITS, export, survey
+from dynolog.analysis.editing.host_tracks import PID, Window, add_tracks
+from dynolog.analysis.editing.validating import validate
+from dynolog.analysis.editing.viewer_limits import lose_digits, viewer_number
+from dynolog.analysis.job.merging import merge
+from dynolog.analysis.reading.trace_folder import TraceFileHead
 from fakes.host_samples import BASE_NS, block
 from fakes.traces import operation, trace
 

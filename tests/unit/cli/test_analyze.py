@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynolog.cli import analyze_layout
+from dynolog.cli.analyze import layout as analyze_layout
 from dynolog.cli.main import main
 from fakes.traces import RECORDED
 from fakes.training_job import TrainingJob

@@ -1,6 +1,6 @@
 """The same thing said of many hosts."""
 
-from dynolog.cli.by_reason import lines_by_reason
+from dynolog.cli.fleet.by_reason import lines_by_reason
 
 
 def test_the_most_frequent_reason_comes_first_with_all_of_its_hosts() -> None:

@@ -1,6 +1,6 @@
 """What became of captures, in words."""
 
-from dynolog.cli.captures_report import capture_lines, exit_code, summary
+from dynolog.cli.gputrace.captures_report import capture_lines, exit_code, summary
 from dynolog.model.capture import CaptureState, Operation, TraceFile, Transition
 from fakes.services import capture
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.cli.fetch import FetchError, fetch_all, fetch_one
-from dynolog.cli.fetch_names import names_for, safe_name, with_suffix
+from dynolog.cli.gputrace.fetch import FetchError, fetch_all, fetch_one
+from dynolog.cli.gputrace.fetch_names import names_for, safe_name, with_suffix
 from dynolog.model.capture import CaptureState, TraceFile
 from dynolog.model.errors import RequestError
 from dynolog.rpc.client import Target

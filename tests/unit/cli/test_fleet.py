@@ -81,7 +81,7 @@ def test_a_clock_that_is_off_is_said_below_the_table(
     three: Three, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     off = ClockOffset(offset_ns=2_000_000_000, uncertainty_ns=1000)
-    monkeypatch.setattr("dynolog.cli.fleet_tables.clock_offset", lambda answer: off)
+    monkeypatch.setattr("dynolog.cli.fleet.tables.clock_offset", lambda answer: off)
     assert main(["status", "--hosts", f"{three.ours},{nobody()}"]) == 1
     *_, warning, end = capsys.readouterr().out.splitlines()
     assert warning.startswith("warning: the clocks of 3 hosts are off, by +2.00 to +2.00 s: 127.0.0.1:")
@@ -263,7 +263,7 @@ def test_ctrl_c_before_anything_started_says_so(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dynolog.cli.fleet_gputrace.survey_hosts", interrupted)
+    monkeypatch.setattr("dynolog.cli.fleet.gputrace.survey_hosts", interrupted)
     assert trace(three) == 130
     assert "nothing was started" in capsys.readouterr().err
 
@@ -386,7 +386,7 @@ def test_hosts_that_were_found_by_a_job_trace_only_that_job(
 ) -> None:
     ready_to_trace(three)
     found = HostSet(targets=parse_hosts(three.ours, 1778), job=found_by)
-    monkeypatch.setattr("dynolog.cli.fleet.find_hosts", lambda *_: found)
+    monkeypatch.setattr("dynolog.cli.fleet.many_hosts.find_hosts", lambda *_: found)
     assert main(["gputrace", "--hosts", "x", "--log-file", "/t/", "--dry-run"]) == 0
     request, _ = three.services[0].traces.requests[0]
     assert (request.job_id, request.job) == sent
@@ -487,7 +487,8 @@ def test_resuming_keeps_the_counters_of_the_host(
     """They come with --fetch, whether it is the first command or a later one that fetches."""
     asked: list[bool] = []
     monkeypatch.setattr(
-        "dynolog.cli.fleet_fetch.fetch_group", lambda file, fan_out, options, as_json: asked.append(options.with_host)
+        "dynolog.cli.fleet.fetch_all.fetch_group",
+        lambda file, fan_out, options, as_json: asked.append(options.with_host),
     )
     ready_to_trace(three, request_id="r1", captures=(capture(10), capture(11)))
     for services in three.services:
@@ -520,7 +521,7 @@ def test_ctrl_c_while_files_are_fetched_says_that_the_traces_have_ended(
     ready_to_trace(three, request_id="r1", captures=(capture(10), capture(11)))
     for services in three.services:
         services.traces.publish(*(capture(pid, state=CaptureState.WRITTEN, file=FILE) for pid in (10, 11)))
-    monkeypatch.setattr("dynolog.cli.fleet_fetch.fetch_group", interrupted)
+    monkeypatch.setattr("dynolog.cli.fleet.fetch_all.fetch_group", interrupted)
     assert trace(three, "--fetch", str(tmp_path / "here")) == 130
     assert "the traces have ended, but not all are fetched" in capsys.readouterr().err
 

@@ -6,9 +6,9 @@ import sys
 import pytest
 from rich.console import Console
 
-from dynolog.cli.fleet_live_view import LiveGroupView, draw
-from dynolog.cli.fleet_summary import summary_lines
-from dynolog.cli.fleet_trace_view import LinesView, NoView, choose_view
+from dynolog.cli.fleet.live_view import LiveGroupView, draw
+from dynolog.cli.fleet.summary import summary_lines
+from dynolog.cli.fleet.trace_view import LinesView, NoView, choose_view
 from dynolog.fleet.manifest import HostEntry, Manifest, ProcessEntry
 from dynolog.profiling.trace_check import check
 from fakes.traces import RECORDED
@@ -99,7 +99,7 @@ def test_the_view_fits_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(choose_view(manifest, as_json=True), NoView)
     assert isinstance(choose_view(manifest, as_json=False), LinesView)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setitem(sys.modules, "dynolog.cli.fleet_live_view", None)
+    monkeypatch.setitem(sys.modules, "dynolog.cli.fleet.live_view", None)
     assert isinstance(choose_view(manifest, as_json=False), LinesView)
 
 

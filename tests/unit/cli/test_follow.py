@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from dynolog.cli import one_request
 from dynolog.cli.exit_codes import CommandError, Interrupted
-from dynolog.cli.follow import Follower
-from dynolog.cli.progress_views import LinesView, NoView, choose_view
+from dynolog.cli.gputrace import one_request
+from dynolog.cli.gputrace.follow import Follower
+from dynolog.cli.gputrace.progress_views import LinesView, NoView, choose_view
 from dynolog.model.capture import CaptureState, Transition
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.model.trace_request import RequestProgress
@@ -122,7 +122,7 @@ def test_ctrl_c_says_what_goes_on_and_how_to_follow_it(script: Callable[..., Scr
 
 def test_without_rich_a_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setitem(sys.modules, "dynolog.cli.live_view", None)
+    monkeypatch.setitem(sys.modules, "dynolog.cli.gputrace.live_view", None)
     assert isinstance(choose_view(as_json=False, clock_offset_ns=0), LinesView)
     assert isinstance(choose_view(as_json=True, clock_offset_ns=0), NoView)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynolog.cli.gpu_health import health
-from dynolog.cli.gpus_table import gpu_rows, gpus_table, no_gpus, source_lines
+from dynolog.cli.gpus.health import health
+from dynolog.cli.gpus.table import gpu_rows, gpus_table, no_gpus, source_lines
 from dynolog.model.gpu import ProfilingState
 from dynolog.model.gpu_view import GpuDevice, GpuStatus, GpuUse
 from dynolog.rpc.messages import GpusReply

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dynolog.analysis.host_tracks import original_sha256_of
-from dynolog.analysis.trace_folder import scan
-from dynolog.cli.fetch import fetch_all
-from dynolog.cli.fleet_fetch import fetch_group
-from dynolog.cli.follow_up import FollowOptions
-from dynolog.cli.host_tracks import HostTracks, NoSamples, samples_of
+from dynolog.analysis.editing.host_tracks import original_sha256_of
+from dynolog.analysis.reading.trace_folder import scan
+from dynolog.cli.fleet.fetch_all import fetch_group
+from dynolog.cli.gputrace.fetch import fetch_all
+from dynolog.cli.gputrace.follow_up import FollowOptions
+from dynolog.cli.gputrace.host_tracks import HostTracks, NoSamples, samples_of
 from dynolog.cli.main import main
 from dynolog.fleet.fan_out import FanOutOptions
 from dynolog.fleet.manifest import HostEntry, Manifest, ManifestFile, ProcessEntry

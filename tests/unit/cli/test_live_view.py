@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from dynolog.cli.live_view import LiveView, draw, fraction
+from dynolog.cli.gputrace.live_view import LiveView, draw, fraction
 from dynolog.model.capture import CaptureInfo, CaptureState, TraceFile, Transition
 from dynolog.model.trace_request import RequestProgress
 from fakes.services import capture

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dynolog.cli.perf_list import named_events, pmu_states, set_states
-from dynolog.cli.perf_table import CountedEvent, merged, stat_table
+from dynolog.cli.perf.list import named_events, pmu_states, set_states
+from dynolog.cli.perf.table import CountedEvent, merged, stat_table
 from dynolog.sources.host_files import HostFiles
 from dynolog.sources.perf_event.attributes import EventSpec
 from dynolog.sources.perf_event.one_off import EventCount

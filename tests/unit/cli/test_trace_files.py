@@ -11,7 +11,7 @@ import pytest
 
 from dynolog.cli.main import main
 from dynolog.cli.parser import parse
-from dynolog.cli.trace_slice import moment, steps
+from dynolog.cli.trace_files.slice import moment, steps
 from fakes.traces import RECORDED, operation, trace
 
 ROCM = str(RECORDED / "public" / "mi250_rocm62.json.gz")

@@ -13,8 +13,8 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from dynolog.exporters.prometheus_names import standard_family
-from dynolog.exporters.prometheus_series import OWN_FAMILIES
+from dynolog.exporters.prometheus.names import standard_family
+from dynolog.exporters.prometheus.series import OWN_FAMILIES
 from fakes.prometheus import catalogue
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dynolog.exporters.access_token import AccessToken
+from dynolog.exporters.graph.access_token import AccessToken
 from dynolog.model.errors import FlagError
 
 SECRET = "EAAB-secret"

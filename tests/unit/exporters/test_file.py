@@ -15,7 +15,7 @@ import zstandard
 from dynolog.exporters import zstd
 from dynolog.exporters.file import FileExporter, make
 from dynolog.exporters.file_rotation import Rotation
-from dynolog.exporters.json_line import JsonLines
+from dynolog.exporters.forms.json_line import JsonLines
 from dynolog.model.errors import FlagError
 from dynolog.model.record import Record
 from fakes.exporter_context import exporter_context, record

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.foreign_words import ForeignWords
-from dynolog.exporters.payload import Delivered, Refused, RetryLater
+from dynolog.exporters.delivery.foreign_words import ForeignWords
+from dynolog.exporters.delivery.payload import Delivered, Refused, RetryLater
 
 WORDS = ForeignWords({"authorization": "Bearer S3CRETtoken", "x-key": "K3Y", "x-org": "organisation"}, ("pass word",))
 

@@ -10,14 +10,14 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from dynolog.collectors.registry import COLLECTORS, declared_catalogue
-from dynolog.exporters.ods import OdsEncoder
-from dynolog.exporters.otel_logs import LogsEncoder
-from dynolog.exporters.otlp_metrics import MetricsEncoder
-from dynolog.exporters.prometheus_names import Families
-from dynolog.exporters.remote_write_messages import RemoteWriteEncoder
-from dynolog.exporters.sample_json import SampleJson
-from dynolog.exporters.selection import Selection
-from dynolog.exporters.selection_rules import Rules
+from dynolog.exporters.forms.sample_json import SampleJson
+from dynolog.exporters.graph.ods import OdsEncoder
+from dynolog.exporters.otlp.logs import LogsEncoder
+from dynolog.exporters.otlp.metrics import MetricsEncoder
+from dynolog.exporters.prometheus.names import Families
+from dynolog.exporters.prometheus.remote_write_messages import RemoteWriteEncoder
+from dynolog.exporters.selection.rules import Rules
+from dynolog.exporters.selection.selection import Selection
 from dynolog.exporters.statsd_lines import StatsdLines
 from dynolog.exporters.udsrelay import UdsRelayEncoder
 from dynolog.model.gpu_metrics import GPU_METRICS

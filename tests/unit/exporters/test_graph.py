@@ -12,13 +12,13 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters import ods, scuba
-from dynolog.exporters.access_token import AccessToken
-from dynolog.exporters.form import form
-from dynolog.exporters.graph import GraphTransport
-from dynolog.exporters.ods import OdsEncoder
-from dynolog.exporters.payload import Delivered, Payload, Refused, RetryLater, Verdict
-from dynolog.exporters.scuba import ScubaEncoder
+from dynolog.exporters.delivery.payload import Delivered, Payload, Refused, RetryLater, Verdict
+from dynolog.exporters.graph import ods, scuba
+from dynolog.exporters.graph.access_token import AccessToken
+from dynolog.exporters.graph.form import form
+from dynolog.exporters.graph.forms_transport import GraphTransport
+from dynolog.exporters.graph.ods import OdsEncoder
+from dynolog.exporters.graph.scuba import ScubaEncoder
 from dynolog.model.errors import FlagError
 from dynolog.model.record import Record
 from fakes.exporter_context import exporter_context, record

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from dynolog.exporters.http_transport import HttpAnswer, HttpTransport, TlsFiles
-from dynolog.exporters.payload import Delivered, Payload, Refused, RetryLater, Verdict
+from dynolog.exporters.delivery.http_transport import HttpAnswer, HttpTransport, TlsFiles
+from dynolog.exporters.delivery.payload import Delivered, Payload, Refused, RetryLater, Verdict
 from dynolog.model.errors import FlagError
 from fakes.http_receiver import HttpReceiver, answer, http_receiver
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.json_line import HEAD, JsonLines
+from dynolog.exporters.forms.json_line import HEAD, JsonLines
+from dynolog.exporters.forms.sample_json import SampleJson
+from dynolog.exporters.forms.stamps import Stamps
 from dynolog.exporters.log import LineLogExporter, LogExporter, make
-from dynolog.exporters.sample_json import SampleJson
-from dynolog.exporters.stamps import Stamps
 from fakes.exporter_context import WALL_NS, LogLinesKept, exporter_context, record
 
 VALUES = st.dictionaries(st.text(max_size=20), st.integers() | st.floats() | st.text(max_size=20), max_size=20)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.json_line import HEAD
-from dynolog.exporters.logfmt import LogfmtLines, key_text, pairs, value_text
+from dynolog.exporters.forms.json_line import HEAD
+from dynolog.exporters.forms.logfmt import LogfmtLines, key_text, pairs, value_text
 from fakes.exporter_context import record
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from dynolog.exporters.otel_logs import LogsEncoder
-from dynolog.exporters.otel_mappings import Collected, Naming, Renamed
+from dynolog.exporters.otlp.logs import LogsEncoder
+from dynolog.exporters.otlp.mappings import Collected, Naming, Renamed
 from dynolog.model.record import Record
 from fakes.otlp_checks import StrictLogs, plain
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.otel_mappings import Collected, Naming, Renamed, parse_mappings, read_mappings
+from dynolog.exporters.otlp.mappings import Collected, Naming, Renamed, parse_mappings, read_mappings
 
 
 def test_the_three_forms_of_a_line() -> None:

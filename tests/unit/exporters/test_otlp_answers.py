@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.http_transport import HttpAnswer
-from dynolog.exporters.otlp_answers import http_verdict
-from dynolog.exporters.payload import Delivered, Refused, Verdict
+from dynolog.exporters.delivery.http_transport import HttpAnswer
+from dynolog.exporters.delivery.payload import Delivered, Refused, Verdict
+from dynolog.exporters.otlp.answers import http_verdict
 from fakes.otlp_receiver import PROTOBUF, response
 
 

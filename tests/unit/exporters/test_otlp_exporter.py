@@ -17,9 +17,9 @@ import pytest
 import trustme
 from google.rpc import status_pb2
 
-from dynolog.exporters.otlp_exporters import logs_exporter, metrics_exporter
-from dynolog.exporters.otlp_messages import messages
-from dynolog.exporters.sending import NetworkExporter
+from dynolog.exporters.delivery.sending import NetworkExporter
+from dynolog.exporters.otlp.making import logs_exporter, metrics_exporter
+from dynolog.exporters.otlp.messages import messages
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import FlagValue
 from dynolog.model.record import Record

@@ -13,12 +13,12 @@ import grpc
 import pytest
 import trustme
 
-from dynolog.exporters.http_transport import TlsFiles
-from dynolog.exporters.otlp_endpoint import Endpoint
-from dynolog.exporters.otlp_grpc import GrpcTransport
-from dynolog.exporters.otlp_metrics import MetricsEncoder
-from dynolog.exporters.otlp_settings import OtlpSettings
-from dynolog.exporters.payload import Delivered, Payload, Refused, RetryLater, Verdict
+from dynolog.exporters.delivery.http_transport import TlsFiles
+from dynolog.exporters.delivery.payload import Delivered, Payload, Refused, RetryLater, Verdict
+from dynolog.exporters.otlp.endpoint import Endpoint
+from dynolog.exporters.otlp.grpc_transport import GrpcTransport
+from dynolog.exporters.otlp.metrics import MetricsEncoder
+from dynolog.exporters.otlp.settings import OtlpSettings
 from dynolog.model.errors import FlagError
 from dynolog.model.record import Record
 from fakes.otlp_catalogue import OWNERS, full_catalogue

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.otlp_headers import parse_headers, parse_pairs
+from dynolog.exporters.otlp.headers import parse_headers, parse_pairs
 
 TOKENS = st.text("abcXYZ019-_.!#$&'*^`|~", min_size=1, max_size=12)
 VALUES = st.text([chr(code) for code in range(0x20, 0x7F)], max_size=30).map(str.strip)

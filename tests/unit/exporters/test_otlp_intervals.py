@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.otlp_intervals import Intervals, Totals
+from dynolog.exporters.otlp.intervals import Intervals, Totals
 from dynolog.model.record import Record
 
 SECOND = 10**9

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA, Metric, NumberDataPoint
 
-from dynolog.exporters.otlp_metrics import MetricsEncoder
+from dynolog.exporters.otlp.metrics import MetricsEncoder
 from dynolog.model.metric import Kind
 from dynolog.model.record import Record
 from fakes.otlp_catalogue import OWNERS, example_instance, full_catalogue

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.otlp_names import LABELS, STYLES, OtlpName, otlp_name, series_name, unknown_name
+from dynolog.exporters.otlp.names import LABELS, STYLES, OtlpName, otlp_name, series_name, unknown_name
 from dynolog.model.metric import Kind, Scope, Series
 from fakes.otlp_catalogue import example_instance, full_catalogue
 from fakes.otlp_checks import NAME, UNIT

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.http_transport import TlsFiles
-from dynolog.exporters.otlp_endpoint import Endpoint, grpc_endpoint, http_endpoint
-from dynolog.exporters.otlp_exporters import destination
-from dynolog.exporters.otlp_resource import logs_resource, metrics_resource
-from dynolog.exporters.otlp_settings import OtlpSettings, Told, resolve
+from dynolog.exporters.delivery.http_transport import TlsFiles
+from dynolog.exporters.otlp.endpoint import Endpoint, grpc_endpoint, http_endpoint
+from dynolog.exporters.otlp.making import destination
+from dynolog.exporters.otlp.resource import logs_resource, metrics_resource
+from dynolog.exporters.otlp.settings import OtlpSettings, Told, resolve
 from dynolog.model.errors import FlagError
 
 TOLD = Told(endpoint_flag="otlp_endpoint", headers_flag="otlp_headers")

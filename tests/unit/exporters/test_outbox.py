@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynolog.exporters.outbox import Outbox
-from dynolog.exporters.payload import Payload
-from dynolog.exporters.spool import Spool
+from dynolog.exporters.delivery.outbox import Outbox
+from dynolog.exporters.delivery.payload import Payload
+from dynolog.exporters.delivery.spool import Spool
 from dynolog.pipeline.losses import Losses
 from fakes.stepped_time import SteppedTime
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynolog.collectors.registry import COLLECTORS
-from dynolog.exporters.prometheus_names import (
+from dynolog.exporters.prometheus.names import (
     Families,
     NameTaken,
     Type,
@@ -16,7 +16,7 @@ from dynolog.exporters.prometheus_names import (
     legal_label,
     standard_family,
 )
-from dynolog.exporters.prometheus_series import OWN_FAMILIES
+from dynolog.exporters.prometheus.series import OWN_FAMILIES
 from dynolog.model.metric import Kind, Metric, Scope
 from fakes.prometheus import catalogue
 

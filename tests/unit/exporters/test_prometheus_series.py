@@ -210,7 +210,7 @@ def test_a_key_that_nothing_declares_is_a_gauge_with_a_legal_name() -> None:
 
 
 def test_devices_that_come_and_go_do_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynolog.exporters.prometheus_series._MOST_DEPARTED", 50)
+    monkeypatch.setattr("dynolog.exporters.prometheus.series._MOST_DEPARTED", 50)
     scraped = Scraped()
     for number in range(300):
         scraped.put(network={f"rx_bytes.veth{number}": 1})

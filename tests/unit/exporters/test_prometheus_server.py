@@ -12,8 +12,16 @@ import pytest
 
 from dynolog.daemon import exit_codes
 from dynolog.daemon.life_cycle import exit_code_of
-from dynolog.exporters.prometheus import ADDRESS, NAMES, PORT, SPEC, USE_PROMETHEUS, PrometheusExporter, make
-from dynolog.exporters.prometheus_server import CannotServe, ScrapeServer, listen
+from dynolog.exporters.prometheus.scrape_spec import (
+    ADDRESS,
+    NAMES,
+    PORT,
+    SPEC,
+    USE_PROMETHEUS,
+    PrometheusExporter,
+    make,
+)
+from dynolog.exporters.prometheus.server import CannotServe, ScrapeServer, listen
 from dynolog.exporters.spec import ExporterContext
 from dynolog.model.errors import AddressInUse, DynologError, FlagError
 from dynolog.model.flag import FlagValue, Settings
@@ -208,7 +216,7 @@ def test_a_forbidden_port_says_which_are_not(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("dynolog.exporters.prometheus_server._bind", refuse)
+    monkeypatch.setattr("dynolog.exporters.prometheus.server._bind", refuse)
     with pytest.raises(CannotServe, match="above 1023") as caught:
         listen("127.0.0.1", 80)
     assert exit_code_of(caught.value) == exit_codes.NO_PERMISSION
@@ -271,7 +279,7 @@ def test_an_export_that_nobody_can_scrape_is_an_error() -> None:
 
 
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "dynolog.exporters.prometheus_library", raising=False)
+    monkeypatch.delitem(sys.modules, "dynolog.exporters.prometheus.library", raising=False)
     for name in [name for name in sys.modules if name.partition(".")[0] == "prometheus_client"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
-from dynolog.exporters.prometheus_library import Negotiation
+from dynolog.exporters.prometheus.library import Negotiation
 from dynolog.model.metric import Catalogue
 from fakes.prometheus import Scraped, big_host_records
 

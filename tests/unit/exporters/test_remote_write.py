@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.remote_write import make
-from dynolog.exporters.remote_write_messages import RemoteWriteEncoder, varint
+from dynolog.exporters.prometheus.remote_write_messages import RemoteWriteEncoder, varint
+from dynolog.exporters.prometheus.remote_write_spec import make
 from dynolog.model.errors import FlagError
 from dynolog.model.metric import Catalogue, Kind, Metric, Scope
 from dynolog.model.record import Record

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.retry_after import retry_after_s
+from dynolog.exporters.delivery.retry_after import retry_after_s
 
 # 2026-11-30 12:00:00 UTC.
 NOON = 1_796_040_000.0

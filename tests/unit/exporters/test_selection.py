@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.selection import Selection
-from dynolog.exporters.selection_rules import Rules
+from dynolog.exporters.selection.rules import Rules
+from dynolog.exporters.selection.selection import Selection
 from dynolog.model.metric import Scope
 from dynolog.model.record import Record
 from fakes.small_catalogue import CATALOGUE

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dynolog.exporters.selected import Selections
-from dynolog.exporters.selection_rules import Rules, read_rules
+from dynolog.exporters.selection.rules import Rules, read_rules
+from dynolog.exporters.selection.selected_exporter import Selections
 from dynolog.exporters.spec import ExporterContext, ExporterSpec
 from dynolog.model.errors import FlagError
 from dynolog.model.record import Record

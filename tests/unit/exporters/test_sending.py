@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dynolog.exporters.backoff import Backoff
-from dynolog.exporters.payload import Delivered, Refused, RetryLater
-from dynolog.exporters.sending import NetworkExporter
+from dynolog.exporters.delivery.backoff import Backoff
+from dynolog.exporters.delivery.payload import Delivered, Refused, RetryLater
+from dynolog.exporters.delivery.sending import NetworkExporter
 from dynolog.model.flag import FlagValue
 from dynolog.model.record import Record
 from dynolog.model.status import ExporterState

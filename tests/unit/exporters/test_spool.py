@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dynolog.exporters.payload import Payload
-from dynolog.exporters.spool import Spool
+from dynolog.exporters.delivery.payload import Payload
+from dynolog.exporters.delivery.spool import Spool
 from dynolog.model.errors import AddressInUse, FlagError
 
 MB = 1_000_000
@@ -173,7 +173,7 @@ def test_a_directory_that_cannot_be_made_is_said_at_the_start(tmp_path: Path) ->
 
 HOLD = """
 import sys, time
-from dynolog.exporters.spool import Spool
+from dynolog.exporters.delivery.spool import Spool
 spool = Spool(sys.argv[1], 1000000)
 print("held", flush=True)
 sys.stdin.read()
@@ -219,8 +219,8 @@ def test_a_failed_write_leaves_the_segment_whole(tmp_path: Path) -> None:
 
 WRITE = """
 import sys
-from dynolog.exporters.payload import Payload
-from dynolog.exporters.spool import Spool
+from dynolog.exporters.delivery.payload import Payload
+from dynolog.exporters.delivery.spool import Spool
 spool = Spool(sys.argv[1], 20_000_000)
 number = int(sys.argv[2])
 while True:

@@ -3,8 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynolog.exporters.payload import Payload
-from dynolog.exporters.spool_segment import HEADER_BYTES, Place, decode_entry, encode_entry, scan, state_of_sent
+from dynolog.exporters.delivery.payload import Payload
+from dynolog.exporters.delivery.spool_segment import (
+    HEADER_BYTES,
+    Place,
+    decode_entry,
+    encode_entry,
+    scan,
+    state_of_sent,
+)
 
 MARKER = b"\x00marker\xff"
 payloads = st.builds(

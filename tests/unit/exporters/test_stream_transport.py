@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dynolog.exporters.payload import Delivered, Payload, RetryLater
-from dynolog.exporters.stream_transport import StreamTransport, tcp, unix_stream
+from dynolog.exporters.delivery.payload import Delivered, Payload, RetryLater
+from dynolog.exporters.delivery.stream_transport import StreamTransport, tcp, unix_stream
 from dynolog.model.errors import FlagError
 from fakes.receivers import StreamReceiver, unused_port
 

@@ -4,7 +4,7 @@ import msgspec
 
 from dynolog.cli.doctor.evidence import Evidence
 from dynolog.cli.doctor.subject import Subject
-from dynolog.cli.trace_arguments import ALL_PROCESSES
+from dynolog.cli.gputrace.arguments import ALL_PROCESSES
 from dynolog.model.errors import DynologError
 from dynolog.model.trace_request import NotTraced
 from dynolog.model.trainer import TrainerInfo

@@ -4,7 +4,7 @@ from dynolog.cli.doctor.checks import examine
 from dynolog.cli.doctor.evidence import Evidence
 from dynolog.cli.doctor.finding import Finding, Level
 from dynolog.cli.exit_codes import FAILED, USAGE, CommandError
-from dynolog.cli.fleet import Fleet, exit_code_of, names_of, print_answers, print_failures
+from dynolog.cli.fleet.many_hosts import Fleet, exit_code_of, names_of, print_answers, print_failures
 from dynolog.cli.parser import Invocation
 from dynolog.cli.printable import printable
 from dynolog.fleet.clocks import clock_offset

@@ -1,0 +1,1 @@
+"""Trace files judged, and written anew: cut, shrunk, converted, with no more than viewers can hold."""

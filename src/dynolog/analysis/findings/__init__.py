@@ -1,0 +1,1 @@
+"""What stands out, in words, with its evidence and what to try."""

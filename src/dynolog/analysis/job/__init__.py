@@ -1,0 +1,1 @@
+"""What the traces of several processes together tell."""

@@ -1,0 +1,1 @@
+"""What the trace of one process tells."""

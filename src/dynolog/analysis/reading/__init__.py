@@ -1,0 +1,1 @@
+"""Trace files of any kind, read once into columns."""

@@ -1,0 +1,1 @@
+"""The `dyno-run` command."""

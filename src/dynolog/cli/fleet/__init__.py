@@ -1,0 +1,1 @@
+"""Subcommands on many hosts."""

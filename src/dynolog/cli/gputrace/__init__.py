@@ -1,0 +1,1 @@
+"""dyno gputrace: ask for traces, follow them, bring them here."""

@@ -1,0 +1,1 @@
+"""dyno trace validate, info, slice and others: tools for trace files."""

@@ -1,0 +1,1 @@
+"""ODS and Scuba: forms that are POSTed to the Graph API."""

@@ -1,0 +1,1 @@
+"""OpenTelemetry: metrics and log records over OTLP."""

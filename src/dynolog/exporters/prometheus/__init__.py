@@ -1,0 +1,1 @@
+"""Prometheus: pages to scrape, and remote-write."""

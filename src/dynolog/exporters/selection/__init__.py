@@ -1,0 +1,1 @@
+"""Which records an exporter gets, by the rules of `--exporters_config`."""
