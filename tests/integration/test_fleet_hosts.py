@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from dynolog.analysis.editing.host_tracks import PID as HOST_PID
 from fakes.net_hosts import NetHosts, net_hosts
 from integration.harness import REPOSITORY, Process, eventually, needs_root, tool
 
@@ -321,7 +322,7 @@ def check_files(manifest: dict[str, Any]) -> None:
         assert hashlib.sha256(data).hexdigest() == process["fetched_sha256"]
         trace = json.loads(data)
         assert trace["distributedInfo"] == {"rank": process["rank"], "world_size": 2 * COUNT}
-        of_the_host = [event for event in trace["traceEvents"] if event.get("pid") == -1]
+        of_the_host = [event for event in trace["traceEvents"] if event.get("pid") == HOST_PID]
         assert len(trace["traceEvents"]) - len(of_the_host) == process["events"]
         names = {event["name"] for event in of_the_host if event["ph"] == "C"}
         assert len(names) == process["host_tracks"], process["host_note"]
