@@ -2,11 +2,8 @@
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import Awaitable
 from typing import Protocol
-
-import msgspec
 
 from dynolog.ipc.handler import RequestHandler
 from dynolog.model.capture import CaptureInfo, CaptureState, WrittenTrace
@@ -27,6 +24,7 @@ from dynolog.profiling.no_match import MOST_PROBED, NOT_REGISTERED, explain
 from dynolog.profiling.off_thread import call_off_thread
 from dynolog.profiling.registry import ProcessWatch
 from dynolog.profiling.roles import roles_of
+from dynolog.profiling.trace_targets import Targets, warnings_of
 from dynolog.profiling.trainer import Trainer
 from dynolog.profiling.unregistered import UnregisteredLook
 
@@ -44,14 +42,6 @@ _LOOK_S = 0.5
 _LONGEST_WAIT_S = 60.0
 # Far beyond the processes of a machine; matching runs on the thread that answers trainers.
 _MOST_PIDS = 16384
-
-
-class _Targets(msgspec.Struct, frozen=True):
-    """Who is traced, with which config, and into which file each (by serial)."""
-
-    trainers: list[Trainer]
-    configs: dict[int, KinetoConfig]
-    paths: dict[int, str]
 
 
 class TraceService:
@@ -139,7 +129,7 @@ class TraceService:
         configs = {trainer.serial: _config_for(trainer, config, request) for trainer in found.chosen}
         paths = {trainer.serial: configs[trainer.serial].final_path(trainer.pid) for trainer in found.chosen}
         chosen = self._still_free(await self._with_destination(found, paths, make_missing=not request.dry_run), found)
-        return self._outcome(request, config, caller, found, _Targets(chosen, configs, paths))
+        return self._outcome(request, config, caller, found, Targets(chosen, configs, paths))
 
     def _select(self, request: TraceRequest, job: JobSelector, caller: Caller) -> Selection:
         def may_trace(trainer: Trainer) -> bool:
@@ -234,13 +224,13 @@ class TraceService:
         return free
 
     def _outcome(
-        self, request: TraceRequest, config: KinetoConfig, caller: Caller, found: Selection, targets: _Targets
+        self, request: TraceRequest, config: KinetoConfig, caller: Caller, found: Selection, targets: Targets
     ) -> TraceOutcome:
         chosen = targets.trainers
         now_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
         estimates = [estimate(trainer, config, now_ns, wall_ns) for trainer in chosen]
         again = self._written_again(targets)
-        warnings = (*config.warnings, *_warnings(targets, config, self._daemon_uid), *again)
+        warnings = (*config.warnings, *warnings_of(targets, config, self._daemon_uid), *again)
         said = [*warnings, *notes(config, chosen, estimates)]
         if found.forbidden:
             said.append(f"{found.forbidden} matching trainers of other users were left alone")
@@ -276,7 +266,7 @@ class TraceService:
             expected_s=max((entry.total_s for entry in estimates), default=0.0),
         )
 
-    def _written_again(self, targets: _Targets) -> list[str]:
+    def _written_again(self, targets: Targets) -> list[str]:
         """libkineto replaces a file of that name without a word."""
         written = self.desk.log.written_files()
         paths = [path for one in targets.trainers if (one.host_pid, path := targets.paths[one.serial]) in written]
@@ -350,41 +340,3 @@ def describe(caller: Caller) -> str:
     if caller.uid is not None:
         return f"uid {caller.uid}"
     return caller.name or caller.address or f"an unknown user ({caller.transport})"
-
-
-def _warnings(targets: _Targets, config: KinetoConfig, daemon_uid: int) -> list[str]:
-    said = []
-    chosen = targets.trainers
-    unverified = sum(not trainer.verified for trainer in chosen)
-    if unverified:
-        said.append(
-            f"the pids of {unverified} trainers are only what they say themselves, because the daemon cannot see their pid namespace: "
-            "their files cannot be followed; run the daemon in the host's pid namespace"
-        )
-    paths = Counter(targets.paths[trainer.serial] for trainer in chosen if trainer.verified)
-    shared = sorted(path for path, trainers in paths.items() if trainers > 1)
-    if shared and not config.one_file_for_all:
-        said.append(
-            f"several containers write {', '.join(shared[:3])}: if they share that directory, the last one wins"
-        )
-    users = {trainer.uid for trainer in chosen}
-    if daemon_uid != 0 and users - {daemon_uid}:
-        said.append(
-            f"the daemon runs as uid {daemon_uid}: files of other users' trainers are written, but cannot be followed from here"
-        )
-    jobs = {trainer.job.text for trainer in chosen}
-    if len(users) > 1 and "" not in jobs:
-        said.append(
-            f"the trainers belong to several users (uids {', '.join(map(str, sorted(users)[:8]))}): "
-            "one of them may only say that it is in this job"
-        )
-    without_gpu = [trainer.pid for trainer in chosen if trainer.details and not trainer.details.holds_gpu]
-    if config.memory_snapshot and without_gpu:
-        said.append(
-            f"pids {', '.join(map(str, without_gpu[:8]))} have no GPU open: without CUDA a snapshot of its allocator never ends, and the "
-            "process takes no other trace until it is started again"
-        )
-    waiting = sum(not trainer.ready for trainer in chosen)
-    if waiting:
-        said.append(f"{waiting} of {len(chosen)} trainers profile already: the config waits until they are done")
-    return said

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from dynolog.rpc.answers import Answer, Fetch, failed
 from dynolog.rpc.certificate import CertificateNames
 from dynolog.rpc.fetch import send_trace
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.framing import FrameReader, FrameRefused, frame
-from dynolog.rpc.methods import Answer, Fetch, failed
 from dynolog.rpc.origin import Origin, origin_of
 
 if TYPE_CHECKING:

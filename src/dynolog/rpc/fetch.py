@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from dynolog.rpc.answers import Fetch, failed
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.framing import LENGTH, frame
 from dynolog.rpc.messages import FetchReply
-from dynolog.rpc.methods import Fetch, failed
 
 CHUNK_BYTES = 256 << 10
 # A disk that does not answer for so long is dead as far as this client is concerned.

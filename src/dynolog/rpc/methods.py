@@ -13,6 +13,7 @@ from dynolog.model.clock import Clock
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.model.trace_request import Caller
 from dynolog.profiling.job import identity_of, parse_job
+from dynolog.rpc.answers import Answer, Fetch, failed
 from dynolog.rpc.audit import AuditLog
 from dynolog.rpc.auth import Gate
 from dynolog.rpc.messages import (
@@ -21,7 +22,6 @@ from dynolog.rpc.messages import (
     CatalogueReply,
     DcgmProfPause,
     DcgmProfResume,
-    Failed,
     FetchTrace,
     GetGpus,
     GetHostSamples,
@@ -45,6 +45,7 @@ from dynolog.rpc.messages import (
     WaitTrace,
 )
 from dynolog.rpc.origin import Origin
+from dynolog.rpc.requests import decode
 from dynolog.rpc.roles import needed
 from dynolog.rpc.services import Services, WrittenTrace
 from dynolog.rpc.shares import Shares, whose
@@ -56,8 +57,6 @@ log = logging.getLogger(__name__)
 MAX_WAIT_S = 60.0
 # A week: whoever forgets to resume shall not lose the counters for good.
 MAX_PAUSE_S = 604_800
-# Commas in a request: each value it holds becomes an object. Enough for MAX_PIDS and the longest config.
-MAX_VALUES = 100_000
 # Bodies from here on take more than a tenth of a millisecond to decode.
 LARGE_BODY_BYTES = 1 << 14
 # Of one caller at once. Each trace request begins by starting a process that looks at the directories of trainers; each wait takes a
@@ -67,71 +66,6 @@ MAX_WAITS = 64
 MAX_FETCHES = 8
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Request).decode
-
-
-class Fetch(msgspec.Struct, frozen=True):
-    """The answer to fetchTrace: not one frame, but an open file to stream from `offset` on. Whoever gets it calls `end` once nothing reads
-    the file any more.
-    """
-
-    trace: WrittenTrace
-    offset: int
-    give_back: Callable[[], None]
-
-    def end(self) -> None:
-        """Close the file, and let its caller have another one."""
-        os.close(self.trace.fd)
-        self.give_back()
-
-
-Answer = bytes | Fetch
-
-
-class _Function(msgspec.Struct):
-    fn: Any = None
-
-
-def failed(code: str, error: str) -> bytes:
-    """The encoded reply to what could not be done."""
-    # A lone surrogate, which JSON can spell, cannot be sent back.
-    return _encode(Failed(code=code, error=error.encode("utf-8", "replace").decode()))
-
-
-def decode(body: bytes) -> Request | Authenticated:
-    """The typed request. Raises RequestError that says what is wrong with it."""
-    if len(body) > MAX_VALUES and body.count(b",") > MAX_VALUES:
-        raise RequestError("bad_request", f"the request holds more than {MAX_VALUES} values")
-    try:
-        return _decode(body)
-    except msgspec.ValidationError as error:
-        return _decode_other(body, error)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise RequestError("bad_json", f"the request is not JSON: {error}") from error
-    except RecursionError as error:
-        raise RequestError("bad_json", "the request is JSON nested too deeply") from error
-
-
-def _decode_other(body: bytes, invalid: msgspec.ValidationError) -> Authenticated:
-    """A signed request, which the union leaves out so that it cannot be nested, or the RequestError for an invalid one."""
-    try:
-        function = msgspec.json.decode(body, type=_Function).fn
-        if function == "authenticated":
-            return msgspec.json.decode(body, type=Authenticated)
-    except msgspec.ValidationError as error:
-        raise RequestError("bad_request", f"the request is not understood: {error}") from error
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise RequestError("bad_json", f"the request is not JSON: {error}") from error
-    if not isinstance(function, str):
-        raise RequestError("bad_request", 'a request names its function: {"fn":"getStatus"}') from invalid
-    if function not in FUNCTIONS:
-        raise RequestError(
-            "unknown_function", f"there is no function {function[:80]!r}; there are {', '.join(sorted(FUNCTIONS))}"
-        ) from invalid
-    raise RequestError("bad_request", f"{function} is not understood: {invalid}") from invalid
-
-
-FUNCTIONS: dict[str, type[msgspec.Struct]] = {str(kind.__struct_config__.tag): kind for kind in Request.__args__}
 
 
 class Methods:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from dynolog.cli.main import main
-from dynolog.rpc.methods import FUNCTIONS
+from dynolog.rpc.requests import FUNCTIONS
 from fakes.hostile_daemon import REPLIES, STEERS, Inventor, hostile_daemon
 
 COMMANDS = (

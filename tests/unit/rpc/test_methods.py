@@ -17,18 +17,13 @@ from dynolog.model.errors import RequestError
 from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.model.host_samples import SamplePage
 from dynolog.model.trace_request import NotTraced, TraceOutcome, Transport
+from dynolog.rpc.answers import Fetch
 from dynolog.rpc.auth import Gate
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.messages import ProcessesReply
-from dynolog.rpc.methods import (
-    FUNCTIONS,
-    LARGE_BODY_BYTES,
-    MAX_TRACE_REQUESTS,
-    MAX_VALUES,
-    Fetch,
-    Methods,
-)
+from dynolog.rpc.methods import LARGE_BODY_BYTES, MAX_TRACE_REQUESTS, Methods
 from dynolog.rpc.origin import Origin
+from dynolog.rpc.requests import FUNCTIONS, MAX_VALUES
 from dynolog.rpc.trace_messages import MAX_CHOICES, MAX_PIDS
 from fakes.services import FakeServices, capture, trainer
 

@@ -15,13 +15,15 @@ from dynolog.model.clock import SystemClock
 from dynolog.model.reload import ReloadReport
 from dynolog.model.role import Role
 from dynolog.model.trace_request import Transport
+from dynolog.rpc.answers import Fetch
 from dynolog.rpc.auth import Gate, Token
 from dynolog.rpc.authz_file import read_policy
 from dynolog.rpc.certificate import CertificateNames
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.messages import Request
-from dynolog.rpc.methods import FUNCTIONS, Fetch, Methods
+from dynolog.rpc.methods import Methods
 from dynolog.rpc.origin import Origin
+from dynolog.rpc.requests import FUNCTIONS
 from dynolog.rpc.roles import ROLES, needed
 from dynolog.rpc.token import sign
 from fakes.services import FakeServices
