@@ -142,8 +142,9 @@ def test_files_that_hang_while_they_are_opened_count_until_they_are_open(
                 eventually(functools.partial(holds, number, entered))
         assert ask(daemon, FETCH)["code"] == "busy"
         answers.set()
+        # Those whose clients have gone are opened, closed, and counted no longer.
+        eventually(lambda: whole_trace_comes(daemon))
         eventually(lambda: descriptors_of(written) == 0)
-        assert whole_trace_comes(daemon)
 
 
 def test_waits_of_one_user_leave_places_for_others(fakes: FakeServices) -> None:
