@@ -23,6 +23,28 @@ def test_status_prints_what_the_original_prints() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_status_on_a_terminal_is_told_in_words_too() -> None:
+    with running_daemon(FakeServices()) as port:
+        code, output = run_on_terminal("status", "--port", str(port))
+    assert code == 0
+    assert output.splitlines() == [
+        "response length = 12",
+        'response = {"status":1}',
+        f"A dynolog answers on localhost:{port}: `dyno --port {port} status --verbose` says more.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "reply"), [(["status"], {}), (["version"], {"status": 1}), (["status", "--json"], {})]
+)
+def test_an_answer_to_another_question_is_shown_and_a_failure(words: list[str], reply: dict[str, object]) -> None:
+    with framed_server(lambda _: frame(reply)) as server:
+        done = run_dyno(*words, "--port", str(server.port))
+    assert json.loads(done.stdout.splitlines()[-1].removeprefix("response = ")) == reply
+    assert done.returncode == 1
+    assert "is not understood" in done.stderr
+
+
 def test_version_prints_what_the_original_prints() -> None:
     with running_daemon(FakeServices()) as port:
         done = run_dyno("--port", str(port), "version")

@@ -111,7 +111,7 @@ def test_no_match_is_exit_code_1_with_the_reason() -> None:
             assert done.stdout.splitlines()[-3:] == [
                 "No processes were matched, please check --job-id or --pids flags",
                 r"No trainer has registered\x1b[2J.",
-                "`dyno doctor --pid PID`, there, says what keeps a process from registering.",
+                "`dyno doctor --pid PID`, typed on its machine, says what keeps a process from registering.",
             ]
         as_json = run_dyno("gputrace", "--log-file", "/tmp/t.json", "--json", "--port", str(port))
     assert as_json.returncode == 1
@@ -387,6 +387,21 @@ def test_on_a_terminal_it_waits_and_draws() -> None:
         code, output = run_on_terminal("gputrace", "--log-file", "/tmp/t.json", "--port", str(port))
     assert code == 0
     assert "1 process: 1 written, in 3.0 s" in output
-    reply = next(line for line in output.splitlines() if line.startswith("response = "))
-    assert json.loads(reply.removeprefix("response = "))["request_id"] == "r1"
-    assert "captures" not in reply
+    assert "Matched 1 processes, request r1" in output
+    assert "response" not in output  # that is for programs
+
+
+def test_on_a_terminal_no_match_is_one_reason_and_what_to_type() -> None:
+    services = FakeServices()
+    services.traces.outcome = TraceOutcome(
+        no_match_code="no_trainer_registered", no_match_reason="None has registered."
+    )
+    with running_daemon(services) as port:
+        code, output = run_on_terminal("gputrace", "--log-file", "/tmp/t.json", "--port", str(port))
+    assert code == 1
+    assert output.splitlines()[-2:] == [
+        "None has registered.",
+        "`dyno doctor --pid PID`, typed on its machine, says what keeps a process from registering.",
+    ]
+    assert "response" not in output
+    assert "--job-id or --pids" not in output  # none was given

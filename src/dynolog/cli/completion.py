@@ -24,8 +24,7 @@ class Completion:
             import shtab  # noqa: PLC0415 - optional
         except ImportError:
             raise CommandError("completion needs shtab: pip install 'dynolog[completion]'") from None
-        from dynolog.cli.parser import build_parser  # noqa: PLC0415 - the whole tree only here
-        from dynolog.cli.registry import COMMANDS  # noqa: PLC0415
+        from dynolog.cli.parser import parser_for_completion  # noqa: PLC0415 - the whole tree only here
 
-        print(shtab.complete(build_parser(COMMANDS), shell=arguments.shell))
+        print(shtab.complete(parser_for_completion(), shell=arguments.shell))
         return DONE

@@ -4,8 +4,8 @@ import argparse
 
 from dynolog.cli.exit_codes import DONE, CommandError
 from dynolog.cli.option_types import positive
-from dynolog.cli.reply_text import ask, show
-from dynolog.rpc.client import Target, decode
+from dynolog.cli.reply_text import ask, show_answer
+from dynolog.rpc.client import Target
 from dynolog.rpc.messages import BoolReply, DcgmProfPause, DcgmProfResume
 
 NOT_DONE = "the daemon does not profile a GPU, or its driver does not answer; `dyno gpus` tells"
@@ -42,8 +42,6 @@ class DcgmResume:
 
 
 def _send(arguments: argparse.Namespace, target: Target, request: DcgmProfPause | DcgmProfResume) -> int:
-    reply = ask(target, request)
-    show(reply, arguments)
-    if decode(target, reply.text.encode(), BoolReply).status:
+    if show_answer(target, ask(target, request), arguments, BoolReply).status:
         return DONE
     raise CommandError(f"nothing was done: {NOT_DONE}")

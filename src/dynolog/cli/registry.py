@@ -1,5 +1,6 @@
 """The subcommands of dyno: one line each, loaded when used."""
 
+from enum import Enum
 from importlib import import_module
 
 import msgspec
@@ -7,12 +8,21 @@ import msgspec
 from dynolog.cli.command import Command
 
 
+class Asks(Enum):
+    """How many daemons a subcommand talks to: none (it works on files or on this machine), one, or as many as are named."""
+
+    NONE = "none"
+    ONE = "one"
+    MANY = "many"
+
+
 class Entry(msgspec.Struct, frozen=True):
-    """A subcommand's name, and the module and class that it is; the class docstring is its help."""
+    """A subcommand's name of one or two words, and the module and class that it is; the class docstring is its help."""
 
     name: str
     module: str
     class_name: str
+    asks: Asks
 
     def load(self) -> Command:
         """Import and make it."""
@@ -21,27 +31,27 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 COMMANDS = (
-    Entry("status", "status", "Status"),
-    Entry("version", "version", "Version"),
-    Entry("doctor", "doctor.command", "Doctor"),
-    Entry("gputrace", "gputrace.command", "Gputrace"),
-    Entry("trace", "trace", "Trace"),
-    Entry("trace-validate", "trace_files.validate", "TraceValidate"),
-    Entry("trace-info", "trace_files.info", "InfoOfTrace"),
-    Entry("trace-slice", "trace_files.slice", "TraceSlice"),
-    Entry("trace-shrink", "trace_files.shrink", "TraceShrink"),
-    Entry("trace-merge", "trace_files.merge", "TraceMerge"),
-    Entry("trace-convert", "trace_files.convert", "TraceConvert"),
-    Entry("trace-host", "trace_files.host", "TraceHost"),
-    Entry("analyze", "analyze.command", "Analyze"),
-    Entry("ps", "ps", "Ps"),
-    Entry("gpus", "gpus.command", "Gpus"),
-    Entry("metrics", "metrics", "Metrics"),
-    Entry("watch", "watch", "Watch"),
-    Entry("exporters", "exporters", "Exporters"),
-    Entry("dcgm-pause", "dcgm", "DcgmPause"),
-    Entry("dcgm-resume", "dcgm", "DcgmResume"),
-    Entry("reload", "reload", "Reload"),
-    Entry("perf", "perf.command", "Perf"),
-    Entry("completion", "completion", "Completion"),
+    Entry("status", "status", "Status", Asks.MANY),
+    Entry("version", "version", "Version", Asks.MANY),
+    Entry("doctor", "doctor.command", "Doctor", Asks.MANY),
+    Entry("gputrace", "gputrace.command", "Gputrace", Asks.MANY),
+    Entry("trace", "trace", "Trace", Asks.ONE),
+    Entry("trace validate", "trace_files.validate", "TraceValidate", Asks.NONE),
+    Entry("trace info", "trace_files.info", "InfoOfTrace", Asks.NONE),
+    Entry("trace slice", "trace_files.slice", "TraceSlice", Asks.NONE),
+    Entry("trace shrink", "trace_files.shrink", "TraceShrink", Asks.NONE),
+    Entry("trace merge", "trace_files.merge", "TraceMerge", Asks.NONE),
+    Entry("trace convert", "trace_files.convert", "TraceConvert", Asks.NONE),
+    Entry("trace host", "trace_files.host", "TraceHost", Asks.ONE),
+    Entry("analyze", "analyze.command", "Analyze", Asks.NONE),
+    Entry("ps", "ps", "Ps", Asks.MANY),
+    Entry("gpus", "gpus.command", "Gpus", Asks.MANY),
+    Entry("metrics", "metrics", "Metrics", Asks.MANY),
+    Entry("watch", "watch", "Watch", Asks.ONE),
+    Entry("exporters", "exporters", "Exporters", Asks.MANY),
+    Entry("dcgm-pause", "dcgm", "DcgmPause", Asks.MANY),
+    Entry("dcgm-resume", "dcgm", "DcgmResume", Asks.MANY),
+    Entry("reload", "reload", "Reload", Asks.MANY),
+    Entry("perf", "perf.command", "Perf", Asks.NONE),
+    Entry("completion", "completion", "Completion", Asks.NONE),
 )

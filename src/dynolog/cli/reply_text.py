@@ -1,13 +1,15 @@
 """The two lines that the public dyno prints of every answer, and answers as JSON."""
 
 import argparse
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from dynolog.cli.printable import printable_json
-from dynolog.rpc.client import RawReply, Target, call_raw, encode, raise_if_failed
+from dynolog.rpc.client import RawReply, Target, call_raw, decode, encode
 from dynolog.rpc.messages import Request
+
+T = TypeVar("T")
 
 
 def ask(target: Target, request: Request) -> RawReply:
@@ -21,14 +23,17 @@ def print_reply(reply: RawReply) -> None:
     print(f"response = {printable_json(reply.text)}")
 
 
-def show(reply: RawReply, arguments: argparse.Namespace) -> None:
-    """The answer itself with --json, else the two lines. Raises RequestError when it says `failed`, after it was shown."""
+def show_answer(target: Target, reply: RawReply, arguments: argparse.Namespace, reply_type: type[T]) -> T:
+    """The answer itself with --json, else the two lines; then what it means.
+
+    Raises RequestError when it says `failed`, and DynologError when it is none to this question, after it was shown.
+    """
     if arguments.json:
         print(printable_json(reply.text))
         arguments.printed = True
     else:
         print_reply(reply)
-    raise_if_failed(reply.text.encode())
+    return decode(target, reply.text.encode(), reply_type)
 
 
 def print_json(message: Any) -> None:

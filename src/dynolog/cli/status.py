@@ -1,12 +1,13 @@
 """dyno status."""
 
 import argparse
-
-import msgspec
+import sys
 
 from dynolog.cli.exit_codes import DONE
+from dynolog.cli.printable import printable
 from dynolog.cli.quantities import gpu_pause
-from dynolog.cli.reply_text import ask, show
+from dynolog.cli.reply_text import ask, show_answer
+from dynolog.cli.target_words import command_for
 from dynolog.model.errors import DynologError
 from dynolog.rpc.client import Target, call
 from dynolog.rpc.messages import GetStatus, ListProcesses, ProcessesReply, StatusReply
@@ -32,25 +33,21 @@ class Status:
     def run(self, arguments: argparse.Namespace, target: Target) -> int:
         """Print the public dyno's two lines, then the rest when asked."""
         if arguments.json:
-            show(ask(target, GetStatus(verbose=arguments.verbose)), arguments)
+            show_answer(target, ask(target, GetStatus(verbose=arguments.verbose)), arguments, StatusReply)
             return DONE
-        reply = ask(target, GetStatus())
-        show(reply, arguments)
+        health = show_answer(target, ask(target, GetStatus()), arguments, StatusReply).status
         if arguments.verbose:
             _print_more(target)
             return DONE
-        if _health(reply.text) == 0:
+        if health == 0:
             print("The GPU source fails: `dyno status --verbose` says why.")
+        elif sys.stdout.isatty():  # for whoever does not know what 1 means
+            print(
+                f"A dynolog answers on {printable(str(target))}: `{command_for(target, 'status', '--verbose')}` says more."
+            )
         if until_ns := _paused_until(target):
             print(gpu_pause(until_ns))
         return DONE
-
-
-def _health(text: str) -> int | None:
-    try:
-        return msgspec.json.decode(text, type=StatusReply).status
-    except (msgspec.MsgspecError, RecursionError):
-        return None
 
 
 def _paused_until(target: Target) -> int:

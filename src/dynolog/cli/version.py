@@ -3,9 +3,9 @@
 import argparse
 
 from dynolog.cli.exit_codes import DONE
-from dynolog.cli.reply_text import ask, show
+from dynolog.cli.reply_text import ask, show_answer
 from dynolog.rpc.client import Target
-from dynolog.rpc.messages import GetVersion
+from dynolog.rpc.messages import GetVersion, VersionReply
 
 
 class Version:
@@ -18,5 +18,5 @@ class Version:
 
     def run(self, arguments: argparse.Namespace, target: Target) -> int:
         """Print the answer as the public dyno does."""
-        show(ask(target, GetVersion()), arguments)
+        show_answer(target, ask(target, GetVersion()), arguments, VersionReply)
         return DONE

@@ -42,10 +42,17 @@ class Watch:
                 _draw(_frame(arguments, target, first=frames == 0), as_json=arguments.json)
                 frames += 1
                 if frames == arguments.count:
-                    return DONE
+                    return _end()
                 time.sleep(arguments.interval)
         except KeyboardInterrupt:
-            return DONE
+            return _end()
+
+
+def _end() -> int:
+    """The last frame on a terminal has no line end, so that it may fill the screen; what comes after it begins a line."""
+    if sys.stdout.isatty():
+        print()
+    return DONE
 
 
 def _frame(arguments: argparse.Namespace, target: Target, *, first: bool) -> str:

@@ -15,6 +15,7 @@ from dynolog.fleet.targets import FleetTarget
 from dynolog.model.errors import RequestError
 from dynolog.rpc.client import raise_if_failed
 from dynolog.rpc.client_tls import ClientTls
+from dynolog.rpc.foreign import is_tls_alert, what_answers
 from dynolog.rpc.framing import LENGTH, frame
 from dynolog.rpc.messages import GetStatus, GetVersion, Request
 from dynolog.rpc.tls_errors import is_tls_error, why_daemon_is_not_trusted
@@ -158,7 +159,8 @@ class HostCaller:
                 if self._tls is not None and is_tls_error(error):
                     sentence = why_daemon_is_not_trusted(error, "the daemon", self._tls.name_for(target.host))
                     raise _Trouble(Outcome.UNREACHABLE, sentence) from error
-                raise _Trouble(Outcome.NO_ANSWER, f"it dropped the connection ({error.strerror or error})") from error
+                sentence = f"it dropped the connection ({(error.strerror or str(error)).lower()}): is it a dynolog?"
+                raise _Trouble(Outcome.NO_ANSWER, sentence) from error
 
     async def _stream(self, sock: socket.socket, target: FleetTarget) -> "_PlainStream | TlsStream":
         if self._tls is None:
@@ -240,16 +242,19 @@ async def _receive(call: _Call, stream: "_PlainStream | TlsStream") -> bytes:
         if length < 0 and len(received) >= LENGTH.size:
             (length,) = LENGTH.unpack_from(received)
             if not 0 < length <= MAX_REPLY_BYTES:
-                raise _Trouble(Outcome.NOT_UNDERSTOOD, f"its answer claims to have {length} bytes: check the port")
+                raise _Trouble(Outcome.NOT_UNDERSTOOD, f"it {what_answers(bytes(received[: LENGTH.size]))}")
         if length >= 0 and len(received) >= LENGTH.size + length:
             return bytes(received[LENGTH.size : LENGTH.size + length])
         piece = await stream.receive()
         if not received:
             call.received_wall_ns = time.time_ns()
         if not piece:
+            if is_tls_alert(bytes(received)):
+                raise _Trouble(Outcome.NOT_UNDERSTOOD, f"it {what_answers(bytes(received))}")
             if received:
                 raise _Trouble(Outcome.NO_ANSWER, "it closed the connection in the middle of its answer")
             raise _Trouble(
-                Outcome.NO_ANSWER, "it closed the connection without an answer, as the original dynolog does"
+                Outcome.NO_ANSWER,
+                "it closed the connection without an answer, as the original dynolog does",
             )
         received += piece

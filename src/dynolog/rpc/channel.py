@@ -12,18 +12,19 @@ _PIECE_BYTES = 1 << 18
 
 
 class ClosedEarly(OSError):  # noqa: N818 - what happened to it is its name
-    """The other side closed before the frame was complete."""
+    """The other side closed before the frame was complete. `received` is what came of it, its header included."""
 
-    def __init__(self, received_bytes: int, what: str) -> None:
-        super().__init__(f"{received_bytes} bytes of its {what} came")
-        self.received_bytes = received_bytes
+    def __init__(self, received: bytes) -> None:
+        super().__init__(f"{len(received)} bytes of it came")
+        self.received = received
 
 
 class BadLength(OSError):  # noqa: N818 - as above
     """A frame that says it is longer than any reply, or shorter than nothing: the other side speaks another protocol."""
 
-    def __init__(self, length: int) -> None:
-        super().__init__(f"it says that its answer has {length} bytes, so it is no dynolog")
+    def __init__(self, header: bytes) -> None:
+        super().__init__(f"its answer begins with {header!r}")
+        self.header = header
 
 
 class NoHandshake(OSError):  # noqa: N818 - as above
@@ -109,18 +110,19 @@ class Channel:
 
     def receive_frame(self, limit_bytes: int = MAX_REPLY_BYTES) -> bytes:
         """The next frame, however many pieces it comes in. Raises ClosedEarly, BadLength, TimeoutError, OSError."""
-        (length,) = LENGTH.unpack(self._receive(LENGTH.size, "header"))
+        header = self._receive(LENGTH.size)
+        (length,) = LENGTH.unpack(header)
         if not 0 <= length <= limit_bytes:
-            raise BadLength(length)
-        return self._receive(length, f"{length} bytes")
+            raise BadLength(header)
+        return self._receive(length, header)
 
-    def _receive(self, size: int, what: str) -> bytes:
+    def _receive(self, size: int, header: bytes = b"") -> bytes:
         received = bytearray()
         while len(received) < size:
             self._limit()
             piece = self._sock.recv(min(size - len(received), _PIECE_BYTES))
             if not piece:
-                raise ClosedEarly(len(received), what)
+                raise ClosedEarly(header + received)
             received += piece
         return bytes(received)
 

@@ -10,6 +10,7 @@ import msgspec
 from dynolog.model.errors import DynologError, RequestError
 from dynolog.rpc.channel import BadLength, Channel, ClosedEarly, NoHandshake
 from dynolog.rpc.client_tls import ClientTls
+from dynolog.rpc.foreign import is_tls_alert, what_answers
 from dynolog.rpc.messages import GetStatus, GetVersion, Request, WaitTrace
 from dynolog.rpc.tls_errors import is_tls_error, why_daemon_is_not_trusted
 from dynolog.rpc.token import read_token, sign
@@ -158,16 +159,23 @@ def raise_for_lost(target: Target, error: OSError, timeout_s: float) -> NoReturn
                 f"{target} accepted the connection but did not answer within {timeout_s:g} s: "
                 "is it a dynolog? give it longer with --timeout"
             ) from error
-        case ClosedEarly() if error.received_bytes == 0:
+        case ClosedEarly() if not error.received:
             raise NoAnswer(
-                f"{target} closed the connection without an answer: an original dynolog does that for a function it does not know"
+                f"{target} closed the connection without an answer: it is no dynolog (check --hostname and --port), "
+                "or an original one that does not know this function"
             ) from error
+        case ClosedEarly() if is_tls_alert(error.received):
+            raise CannotReach(f"{target} {what_answers(error.received)}") from error
         case ClosedEarly():
-            raise NoAnswer(f"{target} closed the connection in the middle of its answer: {error}") from error
+            raise NoAnswer(
+                f"{target} closed the connection in the middle of its answer ({error}): is it a dynolog, and was it stopped? try again"
+            ) from error
         case BadLength():
-            raise DynologError(f"{target} answers in another protocol: {error}: check the port") from error
+            raise CannotReach(f"{target} {what_answers(error.header)}") from error
         case _:
-            raise NoAnswer(f"{target} dropped the connection: {error.strerror or error}") from error
+            raise NoAnswer(
+                f"{target} dropped the connection ({(error.strerror or str(error)).lower()}): is it a dynolog? check --hostname and --port"
+            ) from error
 
 
 def _unreachable(target: Target, error: OSError) -> str:

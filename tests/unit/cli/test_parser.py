@@ -2,8 +2,9 @@
 
 import pytest
 
-from dynolog.cli.parser import build_parser, parse
-from dynolog.cli.registry import COMMANDS
+from dynolog.cli.fleet import FLEET_COMMANDS
+from dynolog.cli.parser import build_parser, parse, parser_for_completion
+from dynolog.cli.registry import COMMANDS, Asks
 
 
 def test_global_options_stand_before_or_after_the_subcommand() -> None:
@@ -58,7 +59,15 @@ def test_options_of_the_original_have_its_defaults() -> None:
         (["watch", "cpu_u"], "dyno watch: unexpected argument 'cpu_u': did you mean --filter 'cpu_u'?"),
         (["--port", "x", "ps"], "dyno: argument --port: 'x' is no port: a number from 1 to 65535"),
         (["completion"], "dyno completion: the following arguments are required: shell"),
-        ([], "dyno: the following arguments are required: SUBCOMMAND"),
+        ([], "dyno: name a subcommand, such as status, ps or gputrace"),
+        (["--json"], "dyno: name a subcommand, such as status, ps or gputrace"),
+        (["trace", "slise", "x.json"], "dyno: no subcommand 'trace slise': did you mean trace slice?"),
+        (["trace-slise", "x.json"], "dyno: no subcommand 'trace-slise': did you mean trace slice?"),
+        (
+            ["trace", "slice", "x.json", "--setps", "1"],
+            "dyno trace slice: unknown option '--setps': did you mean --steps?",
+        ),
+        (["ps", "--tsl-ca", "f"], "dyno ps: unknown option '--tsl-ca': did you mean --tls-ca?"),
         (["\x1b[2J"], r"dyno: no subcommand '\x1b[2J'"),
     ],
 )
@@ -85,3 +94,56 @@ def test_help_has_a_line_for_each_subcommand() -> None:
         command = entry.load()
         assert command.name == entry.name
         assert f"    {entry.name}" in text
+
+
+def test_help_lists_two_words_as_they_are_typed() -> None:
+    text = build_parser(COMMANDS).format_help()
+    assert "    trace slice " in text
+    assert "trace-" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["help"], "usage: dyno [OPTION ...] SUBCOMMAND ..."),
+        (["help", "ps"], "usage: dyno ps "),
+        (["--port", "1", "help", "trace", "slice"], "usage: dyno trace slice "),
+        (["trace", "slice", "--help"], "usage: dyno trace slice "),
+    ],
+)
+def test_help_may_be_asked_for_by_word(words: list[str], usage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(words)
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(usage)
+
+
+def test_help_of_a_subcommand_has_its_own_options_and_says_where_the_others_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = {}
+    for name in ("gputrace", "watch", "analyze"):
+        with pytest.raises(SystemExit):
+            parse([name, "--help"])
+        said[name] = " ".join(capsys.readouterr().out.split())
+        assert "--tls-ca" not in said[name]
+        assert "--json print one JSON object" in said[name]
+    assert "--hosts, --slurm-job and more; `dyno --help` has them." in said["gputrace"]
+    assert "--hosts" not in said["watch"]
+    assert "--hostname" not in said["analyze"]
+    assert parse(["watch", "--tls-ca", "/ca.crt"])[1].tls_ca == "/ca.crt"
+
+
+def test_the_registry_knows_which_subcommands_work_on_many_hosts() -> None:
+    assert {entry.name for entry in COMMANDS if entry.asks is Asks.MANY} == set(FLEET_COMMANDS)
+
+
+def test_shells_complete_word_by_word_and_leave_no_option_out() -> None:
+    tree = parser_for_completion()
+    (words,) = (action for action in tree._actions if action.dest == "command")
+    assert isinstance(words.choices, dict)
+    assert set(words.choices) == {entry.name for entry in COMMANDS if " " not in entry.name}
+    (below,) = (action for action in words.choices["trace"]._actions if action.metavar == "SUBCOMMAND")
+    assert isinstance(below.choices, dict)
+    assert set(below.choices) == {"validate", "info", "slice", "shrink", "merge", "convert", "host"}
+    assert "--tls-ca" in below.choices["slice"].format_help()

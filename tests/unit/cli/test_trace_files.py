@@ -25,11 +25,13 @@ def run(*words: str) -> int:
     ("words", "name"),
     [
         (["trace"], "trace"),
-        (["trace", "slice-of-cake"], "trace"),
-        (["trace", "info", "x"], "trace-info"),
-        (["--timeout", "5", "trace", "validate", "x", "--json"], "trace-validate"),
-        (["--token-file", "trace", "trace", "info", "x"], "trace-info"),
-        (["trace-info", "x"], "trace-info"),
+        (["trace", "300bb5b7112f7165"], "trace"),
+        (["trace", "decade"], "trace"),
+        (["trace", "info", "x"], "trace info"),
+        (["--timeout", "5", "trace", "validate", "x", "--json"], "trace validate"),
+        (["--token-file", "trace", "trace", "info", "x"], "trace info"),
+        (["trace-info", "x"], "trace info"),
+        (["trace_info", "x"], "trace info"),
     ],
 )
 def test_a_file_command_is_trace_and_a_word_and_all_else_a_request(words: list[str], name: str) -> None:
@@ -206,10 +208,10 @@ def test_errors_are_one_line_and_leave_no_file(tmp_path: Path, capsys: pytest.Ca
     for command in ("shrink", "convert"):
         assert run(command, str(tmp_path / "t.json")) == 1
         assert (
-            capsys.readouterr().err == f"dyno trace-{command}: {tmp_path}/t.json: the file is neither JSON nor gzip\n"
+            capsys.readouterr().err == f"dyno trace {command}: {tmp_path}/t.json: the file is neither JSON nor gzip\n"
         )
         assert run(command, str(tmp_path / "none")) == 1
-        assert capsys.readouterr().err == f"dyno trace-{command}: {tmp_path}/none: No such file or directory\n"
+        assert capsys.readouterr().err == f"dyno trace {command}: {tmp_path}/none: No such file or directory\n"
     assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
 
 

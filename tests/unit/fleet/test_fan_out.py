@@ -110,9 +110,10 @@ def test_a_close_without_an_answer_is_an_original_daemon() -> None:
 @pytest.mark.parametrize(
     ("sent", "outcome", "words"),
     [
-        (struct.pack("=i", -1), Outcome.NOT_UNDERSTOOD, "check the port"),
-        (struct.pack("=i", 0), Outcome.NOT_UNDERSTOOD, "check the port"),
-        (b"HTTP/1.1 400 Bad Request\r\n", Outcome.NOT_UNDERSTOOD, "check the port"),
+        (struct.pack("=i", -1), Outcome.NOT_UNDERSTOOD, "check --hostname and --port"),
+        (struct.pack("=i", 0), Outcome.NOT_UNDERSTOOD, "check --hostname and --port"),
+        (b"HTTP/1.1 400 Bad Request\r\n", Outcome.NOT_UNDERSTOOD, "it is an HTTP server"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", Outcome.NOT_UNDERSTOOD, "it speaks TLS: give --tls-ca"),
         (struct.pack("=i", 100) + b"{", Outcome.NO_ANSWER, "middle of its answer"),
         (b"\x01", Outcome.NO_ANSWER, "middle of its answer"),
         (frame({"status": "failed", "code": "forbidden", "error": "not yours"}), Outcome.REFUSED, "not yours"),

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -169,7 +170,45 @@ def test_a_drip_does_not_extend_the_timeout() -> None:
 
 @pytest.mark.parametrize("length", [-1, MAX_REPLY_BYTES + 1, 0x50545448])
 def test_another_protocol_is_recognised(length: int) -> None:
-    with answering(sending(LENGTH.pack(length))) as target, pytest.raises(DynologError, match="another protocol"):
+    with (
+        answering(sending(LENGTH.pack(length))) as target,
+        pytest.raises(CannotReach, match="check --hostname and --port"),
+    ):
+        call(target, GetStatus(), StatusReply)
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", "is an SSH server, not a dynolog: check --hostname and --port"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is an HTTP server, .* not a dynolog: check --hostname and --port"),
+        (b"220 mail ESMTP\r\n", "is a mail or FTP server"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "speaks TLS: give --tls-ca FILE"),
+        (b"+PONG\r\n", "answers in another protocol than a dynolog: check --hostname and --port"),
+    ],
+)
+def test_what_listens_there_instead_is_said(sent: bytes, words: str) -> None:
+    with answering(sending(sent)) as target, pytest.raises(CannotReach, match=words):
+        call(target, GetStatus(), StatusReply)
+
+
+def test_a_reply_as_long_as_an_alert_of_tls_looks_is_read() -> None:
+    """0x10315 bytes: its length has the first bytes of an alert."""
+    body = b'{"status":1}' + b" " * (0x10315 - 12)
+    with answering(sending(frame(body))) as target:
+        assert call(target, GetStatus(), StatusReply).status == 1
+    with answering(sending(frame(body)[:-1])) as target, pytest.raises(NoAnswer, match="66328 bytes of it came"):
+        call(target, GetStatus(), StatusReply)
+
+
+def test_a_reset_says_what_to_check() -> None:
+    def reset(sock: socket.socket) -> None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with (
+        answering(reset) as target,
+        pytest.raises(NoAnswer, match=r"\(connection reset by peer\): .* check --hostname and --port"),
+    ):
         call(target, GetStatus(), StatusReply)
 
 

@@ -15,28 +15,12 @@ from dynolog.rpc.messages import TraceReply
 
 _NO_MATCH = "No processes were matched, please check --job-id or --pids flags"
 _NOT_REGISTERED = ("no_trainer_registered", "pid_not_registered", "job_not_found")
-# On a terminal the rest of the answer is told in words.
-_SHORT_KEYS = (
-    "processesMatched",
-    "eventProfilersTriggered",
-    "activityProfilersTriggered",
-    "eventProfilersBusy",
-    "activityProfilersBusy",
-    "request_id",
-)
 
 
 def print_trace_reply(reply: RawReply) -> None:
-    """The two lines of every answer; whole for programs, without what is told below for people."""
-    text = reply.text
-    if sys.stdout.isatty():
-        try:
-            answer = msgspec.json.decode(text)
-        except (msgspec.MsgspecError, RecursionError):
-            answer = None
-        if isinstance(answer, dict) and "request_id" in answer:
-            text = msgspec.json.encode({key: answer[key] for key in _SHORT_KEYS if key in answer}).decode()
-    print_reply(RawReply(reply.length, text))
+    """The public dyno's two lines of every answer, for the programs that read them; a person on a terminal has it in words below."""
+    if not sys.stdout.isatty():
+        print_reply(reply)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -64,13 +48,15 @@ def print_outcome(answer: Answer, config: KinetoConfig, *, dry_run: bool) -> Non
     """Who matched and what will be written; or why nothing matched."""
     reply = answer.reply
     if not reply.processesMatched:
-        print(_NO_MATCH)
+        if not (reply.no_match_reason and sys.stdout.isatty()):
+            print(_NO_MATCH)
         if reply.no_match_reason:
             print(printable(reply.no_match_reason))
         if reply.no_match_code in _NOT_REGISTERED:
-            print("`dyno doctor --pid PID`, there, says what keeps a process from registering.")
+            print("`dyno doctor --pid PID`, typed on its machine, says what keeps a process from registering.")
     else:
-        print(f"Matched {len(reply.processesMatched)} processes")
+        request = f", request {reply.request_id}" if reply.request_id and sys.stdout.isatty() else ""
+        print(printable(f"Matched {len(reply.processesMatched)} processes{request}"))
         if paths := answer.files(config):
             print("Trace output files would be written to:" if dry_run else "Trace output files will be written to:")
             for path in paths:

@@ -22,7 +22,7 @@ class TraceConvert:
     Works on files, without the daemon.
     """
 
-    name = "trace-convert"
+    name = "trace convert"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """Into what."""

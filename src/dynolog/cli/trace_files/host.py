@@ -32,7 +32,7 @@ class TraceHost:
     The daemon has it when the request was made with --with-host. Exit code 1 when there is nothing.
     """
 
-    name = "trace-host"
+    name = "trace host"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """Which request, and which file."""

@@ -23,7 +23,7 @@ class InfoOfTrace:
     Works on files, without the daemon.
     """
 
-    name = "trace-info"
+    name = "trace info"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """Which files."""

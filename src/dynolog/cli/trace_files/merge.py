@@ -17,7 +17,7 @@ class TraceMerge:
     Works on files, without the daemon. Clocks: from the `manifest.json` of `dyno gputrace --hosts`, else from collectives.
     """
 
-    name = "trace-merge"
+    name = "trace merge"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """Which files, and by which clock."""

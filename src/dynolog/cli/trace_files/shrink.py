@@ -25,7 +25,7 @@ class TraceShrink:
     Works on files, without the daemon, in memory far smaller than the file.
     """
 
-    name = "trace-shrink"
+    name = "trace shrink"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """What to leave out."""

@@ -33,7 +33,7 @@ class TraceSlice:
     Works on files, without the daemon. Events that reach into the time are kept whole.
     """
 
-    name = "trace-slice"
+    name = "trace slice"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """From when to when."""

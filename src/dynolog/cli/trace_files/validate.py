@@ -18,7 +18,7 @@ class TraceValidate:
     Works on files, without the daemon. Exit code 1 when one of them is not.
     """
 
-    name = "trace-validate"
+    name = "trace validate"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """Which files."""
