@@ -17,7 +17,7 @@ sys.path.insert(0, __file__.rpartition("/")[0])
 # The name under which the file was called: a link called dyno is dyno.
 del sys.argv[0]
 
-from dynolog.__main__ import main
+from dynolog.commands import main
 
 sys.exit(main())
 """

@@ -27,10 +27,10 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 # The oldest C library of these wheels is 2.28: Debian 10, Ubuntu 20.04, RHEL 8.
 PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
 COMMANDS = {
-    "dynolog": ("dynolog.daemon.main", "sbin"),
-    "dyno": ("dynolog.cli.main", "bin"),
-    "dyno-run": ("dynolog.cli.dyno_run.command", "bin"),
-    "unitrace": ("dynolog.cli.unitrace", "bin"),
+    "dynolog": "sbin",
+    "dyno": "bin",
+    "dyno-run": "bin",
+    "unitrace": "bin",
 }
 # Parts of libraries that no running program needs.
 UNUSED_FOLDERS = (
@@ -135,8 +135,8 @@ def build_tree(machine: str, work: Path, cache: Path) -> Path:
     shutil.rmtree(tree, ignore_errors=True)
     lib = tree / "usr/lib/dynolog"
     build_site(machine, lib / "site", cache)
-    for name, (module, folder) in COMMANDS.items():
-        _fill("command.py.in", lib / f"{name}.py", {"MODULE": module})
+    for name, folder in COMMANDS.items():
+        _fill("command.py.in", lib / f"{name}.py", {"FUNCTION": name.replace("-", "_")})
         _fill("launcher.sh.in", tree / "usr" / folder / name, {"COMMAND": name}, 0o755)
     for name, place in PLACES.items():
         _fill(name, tree / place, {})
