@@ -8,6 +8,7 @@ import msgspec
 
 from dynolog.analysis.many import LOST, map_files
 from dynolog.analysis.rank.rank_summary import RankResult, summarise
+from dynolog.analysis.reading.load import Progress
 from dynolog.analysis.reading.trace_folder import Folder, TraceFileHead, scan
 from dynolog.model.errors import DynologError
 from dynolog.profiling.trace_bytes import TraceUnreadable
@@ -40,12 +41,17 @@ def read_ranks(
 ) -> tuple[Folder, list[Outcome]]:
     """The traces among files and in folders, each summarised. Paths are those of the engine's machines.
 
+    `show` is told a file and how many more of its bytes were read; on a cluster it is not.
+
     Raises EngineError, RanksUnclear and OSError. What is wrong with one file costs that file.
     """
     if engine:
         return _on_cluster(_scheduler(engine), paths, ranks, modules=modules)
     folder = scan(paths, ranks)
     heads = {head.path: head for head in folder.traces}
+    if show is not None and len(heads) == 1:  # it is read here, so that every block can be told
+        (head,) = heads.values()
+        return folder, [outcome_of(head, modules=modules, progress=partial(show, head.path))]
     work = partial(_of_path, heads, modules)
     outcomes = []
     for path, outcome in map_files(work, list(heads), lost=_lost):
@@ -63,10 +69,10 @@ def _of_path(heads: dict[str, TraceFileHead], modules: bool, path: str) -> Outco
     return outcome_of(heads[path], modules=modules)
 
 
-def outcome_of(head: TraceFileHead, *, modules: bool = False) -> Outcome:
+def outcome_of(head: TraceFileHead, *, modules: bool = False, progress: Progress | None = None) -> Outcome:
     """One file, with what is wrong with it as a value: it travels between processes and machines."""
     try:
-        return summarise(head, modules=modules)
+        return summarise(head, modules=modules, progress=progress)
     except TraceUnreadable as error:
         return NotRead(head.path, error.reason)
     except OSError as error:

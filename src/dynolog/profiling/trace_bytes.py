@@ -25,6 +25,20 @@ class NotATrace(TraceUnreadable):
     """The file is something else, or nothing at all; not a trace that lost its end."""
 
 
+def telling(read: Callable[[], bytes], progress: Callable[[int], None] | None) -> Callable[[], bytes]:
+    """The same `read`, which tells `progress` of each block how many more bytes of the file that is."""
+    if progress is None:
+        return read
+
+    def told() -> bytes:
+        block = read()
+        if block:
+            progress(len(block))
+        return block
+
+    return told
+
+
 class TraceText:
     """Iterates over the text of a trace in blocks; `compressed` tells by the first bytes, not by the name.
 

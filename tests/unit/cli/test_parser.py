@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynolog.cli.fleet import FLEET_COMMANDS
+from dynolog.cli.fleet.many_hosts import FLEET_COMMANDS
 from dynolog.cli.parser import build_parser, parse, parser_for_completion
 from dynolog.cli.registry import COMMANDS, Asks
 

@@ -228,3 +228,43 @@ def test_without_numpy_it_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", without)
     assert run("info", ROCM) == 1
     assert f"pip install 'dynolog[analysis]', or install numpy for {sys.executable}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["analyze", "A"],
+        ["analyze", "A", "B", "--ranks", "0,1"],
+        ["analyze", "A", "--against", "A"],
+        ["trace", "info", "A"],
+        ["trace", "validate", "A", "B"],
+        ["trace", "slice", "A", "--from", "0", "-o", "OUT"],
+        ["trace", "shrink", "A", "-o", "OUT"],
+        ["trace", "convert", "A", "-o", "OUT"],
+        ["trace", "merge", "A", "B", "--ranks", "0,1", "-o", "OUT"],
+    ],
+    ids=" ".join,
+)
+def test_the_bar_only_goes_forward_and_ends_full(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rich_progress = pytest.importorskip("rich.progress")
+    steps: list[int] = []
+    totals: list[int] = []
+
+    class Bar(rich_progress.Progress):  # type: ignore[misc, name-defined] # rich is optional
+        def add_task(self, *given: Any, total: int, **more: Any) -> Any:
+            totals.append(total)
+            return super().add_task(*given, total=total, **more)
+
+        def update(self, *given: Any, advance: int, **more: Any) -> None:
+            steps.append(advance)
+            super().update(*given, advance=advance, **more)
+
+    monkeypatch.setattr(rich_progress, "Progress", Bar)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    names = {"A": ROCM, "B": str(tmp_path / "b.json"), "OUT": str(tmp_path / "out.json.gz")}
+    (tmp_path / "b.json").write_bytes(gzip.decompress(Path(ROCM).read_bytes()))
+    assert main([names.get(word, word) for word in words]) == 0
+    assert min(steps) > 0
+    assert [sum(steps)] == totals

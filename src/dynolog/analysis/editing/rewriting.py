@@ -13,7 +13,7 @@ from dynolog.analysis.editing.viewer_limits import ViewerLimits
 from dynolog.analysis.reading.columns import NONE, Mask
 from dynolog.analysis.reading.event_reader import CutText
 from dynolog.analysis.reading.read_report import NO_TIME, ReadReport
-from dynolog.profiling.trace_bytes import BLOCK_BYTES, NotATrace, TraceText, TraceUnreadable
+from dynolog.profiling.trace_bytes import BLOCK_BYTES, NotATrace, TraceText, TraceUnreadable, telling
 
 Fields = dict[str, msgspec.Raw]
 
@@ -57,7 +57,7 @@ class Rewriting:
     def run(self, writer: TraceWriter, begin: Callable[[Mapping[str, object]], None]) -> None:
         """Write the events; `begin` is called with the members that stand before them. Raises NotATrace, and OSError."""
         with open(self._path, "rb", buffering=0) as file:
-            text = TraceText(partial(file.read, BLOCK_BYTES))
+            text = TraceText(telling(partial(file.read, BLOCK_BYTES), self._progress))
             cut = CutText(text)
             reader = EventTextReader(cut)
             begun = False
@@ -67,8 +67,6 @@ class Rewriting:
                         begin(reader.metadata)
                         begun = True
                     writer.add(self._edited(events))
-                    if self._progress:
-                        self._progress(text.size_bytes)
             except TraceUnreadable as error:
                 if isinstance(error, NotATrace) and not cut.cut:
                     raise

@@ -1,6 +1,7 @@
 """The traces of several ranks in one file, on one clock."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ from dynolog.analysis.reading.mark_builder import key
 from dynolog.analysis.reading.trace_folder import TraceFileHead
 from dynolog.profiling.trace_bytes import TraceUnreadable
 
+PASSES = 3  # over each file: its clock, its tracks, and writing
 # So many tracks of processes a rank may have; more are counted on from there all the same, into the next rank's.
 _PIDS_A_RANK = 1_000
 # Ids of arrows are 64 bits wide, and as numbers exact up to 2^53 in viewers.
@@ -98,7 +100,7 @@ def merge(
     align: str = "auto",
     progress: Callable[[str, int], None] | None = None,
 ) -> Merged:
-    """Write the traces of `heads` as one, in the order of their ranks; two passes over each, one file at a time in memory.
+    """Write the traces of `heads` as one, in the order of their ranks; PASSES over each, one file at a time in memory.
 
     `align`: "auto" takes offsets of a manifest when it has them for all, nothing when all are of one host, else collectives;
     or one of "manifest", "collectives", "none". Raises NotReadable and CannotWrite.
@@ -124,7 +126,8 @@ def merge(
             del columns
             changes: list[Change] = [numbers, MoveClock(shift_ns)]
             filters = [_without_process_names, hosts.once(host, counters, shift_ns)]
-            rewriting = Rewriting(head.path, filters, [split, *changes] if split else changes)
+            told = None if progress is None else partial(progress, head.path)
+            rewriting = Rewriting(head.path, filters, [split, *changes] if split else changes, told)
             rewriting.run(writer, lambda _: None)
             if split is not None:
                 writer.add(split.names(numbers.pid))
@@ -167,7 +170,7 @@ def _without_process_names(batch: TextBatch) -> Mask:
 def _loaded(path: str, progress: Callable[[str, int], None] | None) -> TraceColumns:
     options = LoadOptions(python_frames=True, flows=False, counters=False)
     try:
-        return load(path, options, None if progress is None else lambda size: progress(path, size))
+        return load(path, options, None if progress is None else partial(progress, path))
     except TraceUnreadable as error:
         raise NotReadable(f"{path}: {error.reason}") from error
     except OSError as error:

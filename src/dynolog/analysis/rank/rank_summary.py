@@ -26,7 +26,7 @@ from dynolog.analysis.rank.time_split import Occupation, TimeSplit, device_span,
 from dynolog.analysis.reading.categories import Category
 from dynolog.analysis.reading.columns import Ids, Integers, TraceColumns
 from dynolog.analysis.reading.intervals import Intervals
-from dynolog.analysis.reading.load import LoadOptions, load
+from dynolog.analysis.reading.load import LoadOptions, Progress, load
 from dynolog.analysis.reading.trace_folder import TraceFileHead
 from dynolog.analysis.wording import ms
 
@@ -104,9 +104,9 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     clock_offset_ns: int | None = None
 
 
-def summarise(head: TraceFileHead, *, modules: bool = False) -> RankResult:
-    """Read one file. `modules` reads Python frames too. Raises NotATrace and OSError."""
-    trace = load(head.path, LoadOptions(flows=False, python_frames=modules))
+def summarise(head: TraceFileHead, *, modules: bool = False, progress: Progress | None = None) -> RankResult:
+    """Read one file. `modules` reads Python frames too; `progress` is load's. Raises NotATrace and OSError."""
+    trace = load(head.path, LoadOptions(flows=False, python_frames=modules), progress)
     result = summarise_trace(trace, head)
     return msgspec.structs.replace(result, clock_offset_ns=head.offset_ns)
 

@@ -21,7 +21,7 @@ from dynolog.analysis.reading.phases import NO_CODE, PhaseGroup, chosen, groups_
 from dynolog.analysis.reading.problems import problems
 from dynolog.analysis.reading.read_report import UNPAIRED, ReadReport
 from dynolog.analysis.reading.trace_head import trace_head
-from dynolog.profiling.trace_bytes import NotATrace, TraceText, TraceUnreadable
+from dynolog.profiling.trace_bytes import NotATrace, TraceText, TraceUnreadable, telling
 
 __all__ = ["LoadOptions", "load"]
 
@@ -32,7 +32,7 @@ Progress = Callable[[int], None]
 def load(path: str, options: LoadOptions | None = None, progress: Progress | None = None) -> TraceColumns:
     """Read a trace, whatever its state: cut, damaged, compressed or not, by its bytes and not its name.
 
-    `progress` is told the bytes of the file read so far. What was skipped, repaired or lost is in the `report`. Raises NotATrace
+    `progress` is told how many more bytes of the file were read. What was skipped, repaired or lost is in the `report`. Raises NotATrace
     for a file that is something else or empty, and OSError.
     """
     options = options or LoadOptions()
@@ -40,7 +40,7 @@ def load(path: str, options: LoadOptions | None = None, progress: Progress | Non
     started_s = time.monotonic()
     window = _window(path, options)
     with open(path, "rb", buffering=0) as file:
-        text = TraceText(_reading(partial(file.read, BLOCK_BYTES), progress))
+        text = TraceText(telling(partial(file.read, BLOCK_BYTES), progress))
         cut = CutText(text)
         reader = EventReader(cut)
         loading = _Loading(options, report, window)
@@ -61,21 +61,6 @@ def load(path: str, options: LoadOptions | None = None, progress: Progress | Non
     trace = loading.finish(reader.metadata)
     report.seconds = time.monotonic() - started_s
     return trace
-
-
-def _reading(read: Callable[[], bytes], progress: Progress | None) -> Callable[[], bytes]:
-    if progress is None:
-        return read
-    total = 0
-
-    def counted() -> bytes:
-        nonlocal total
-        block = read()
-        total += len(block)
-        progress(total)
-        return block
-
-    return counted
 
 
 def _window(path: str, options: LoadOptions) -> tuple[int | None, int | None]:

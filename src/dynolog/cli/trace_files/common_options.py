@@ -73,7 +73,10 @@ def readable(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(paths: Sequence[str], *, passes: int = 1, quiet: bool = False) -> Iterator[Callable[[str, int], None]]:
-    """A bar with MB/s on a terminal, when rich is there; what it gives is told a file and how many of its bytes were read."""
+    """A bar with MB/s on a terminal, when rich is there; what it gives is told a file and how many more of its bytes were read.
+
+    A file that is named twice, and each of several passes, is read anew: the bar only ever goes forward.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda _path, _size_bytes: None
         return
@@ -87,17 +90,9 @@ def progress_bar(paths: Sequence[str], *, passes: int = 1, quiet: bool = False) 
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         total = sum(os.path.getsize(path) for path in paths if os.path.exists(path)) * passes
         task = bar.add_task("reading", total=total)
-        seen: dict[str, int] = {}
 
-        def show(path: str, size_bytes: int) -> None:
-            last = seen.get(path, 0)
-            seen[path] = size_bytes
-            # A second pass begins from 0 again.
-            bar.update(
-                task,
-                description=printable(os.path.basename(path)),
-                advance=size_bytes - (last if size_bytes >= last else 0),
-            )
+        def show(path: str, more_bytes: int) -> None:
+            bar.update(task, description=printable(os.path.basename(path)), advance=more_bytes)
 
         yield show
 

@@ -36,13 +36,13 @@ class TraceMerge:
     def run(self, arguments: argparse.Namespace, target: Target) -> int:  # noqa: ARG002 - asks no daemon
         """Merge."""
         needs_analysis()
-        from dynolog.analysis.job.merging import merge  # noqa: PLC0415 - numpy
+        from dynolog.analysis.job.merging import PASSES, merge  # noqa: PLC0415 - numpy
         from dynolog.analysis.reading.trace_folder import scan  # noqa: PLC0415
 
         with readable(", ".join(arguments.files)):
             folder = scan(arguments.files, arguments.ranks)
             paths = [head.path for head in folder.traces]
-            with replacing(arguments.output), progress_bar(paths, passes=2, quiet=arguments.json) as show:
+            with replacing(arguments.output), progress_bar(paths, passes=PASSES, quiet=arguments.json) as show:
                 merged = merge(folder.traces, arguments.output, align=arguments.align, progress=show)
         if arguments.json:
             print_json(merged)
