@@ -13,6 +13,7 @@ from dynolog.collectors.registry import COLLECTORS
 from dynolog.daemon import exit_codes
 from dynolog.daemon.flag_parser import ParsedFlags
 from dynolog.daemon.glog import GlogSink
+from dynolog.daemon.idle_flags import idle_flags
 from dynolog.daemon.service_manager import ServiceManager
 from dynolog.daemon.wiring import Daemon
 from dynolog.exporters.registry import LIVE_FLAGS
@@ -78,7 +79,7 @@ class LifeCycle:
         loop.add_signal_handler(signal.SIGHUP, self._on_hangup, loop)
         loop.set_exception_handler(_on_loop_error)
         _log.info("Starting dynolog, version = %s", __version__)
-        for sentence in self._said:
+        for sentence in (*self._said, *idle_flags(self._settings)):
             _log.warning("%s", sentence)
         daemon = self._daemon = Daemon(self._settings, self._sink, loop, self._said, reload=self)
         try:

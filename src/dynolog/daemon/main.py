@@ -43,8 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if only_check:
             # Not needed by a daemon that runs: it makes its exporters.
             from dynolog.daemon.check import check_exporters  # noqa: PLC0415
+            from dynolog.daemon.idle_flags import idle_flags  # noqa: PLC0415
 
-            remarks = check_exporters(settings)
+            remarks = (*idle_flags(settings), *check_exporters(settings))
     except DynologError as error:
         sys.stderr.write(f"dynolog: {error}\n")
         return exit_codes.BAD_FLAG

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynolog import __version__
 from dynolog.daemon.glog import GlogSink
+from dynolog.daemon.idle_flags import idle_flags
 from dynolog.model.status import CollectorState, DaemonStatus, IpcStatus, SelfStatus
 from dynolog.sources.own_process import OwnProcessReader
 
@@ -66,7 +67,13 @@ class Status:
     def _missing(self) -> tuple[str, ...]:
         """What cannot work here, why, and what would give it."""
         daemon = self._daemon
-        sentences = [*self._said, *daemon.rpc.notices, *daemon.traces.notices, *daemon.pipeline.missing()]
+        sentences = [
+            *self._said,
+            *idle_flags(daemon.settings),
+            *daemon.rpc.notices,
+            *daemon.traces.notices,
+            *daemon.pipeline.missing(),
+        ]
         sentences += daemon.gpu_owners.notices
         if daemon.ipc is None:
             sentences.append("IPC monitor is off, so no process can be traced: start dynolog with --enable_ipc_monitor")
