@@ -4,14 +4,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-import msgspec
-
 from dynolog.cli.command import Command
 from dynolog.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, UNREACHABLE, USAGE, CommandError
 from dynolog.cli.parser import Invocation, parse
 from dynolog.cli.printable import printable, printable_json
 from dynolog.fleet.targets import HostsError
 from dynolog.model.errors import DynologError, RequestError
+from dynolog.model.json_text import encode_json
 from dynolog.rpc.client import CannotReach, NoAnswer, Target
 from dynolog.rpc.client_tls import ClientTlsError, client_tls
 
@@ -85,7 +84,7 @@ def _judge(error: DynologError) -> tuple[str, int]:
 def _fail(arguments: Invocation, error: DynologError | str, code: str, exit_code: int) -> int:
     """One line on stderr; with --json the same as an object on stdout, unless the command has printed its own."""
     if arguments.json and not getattr(arguments, "printed", False):
-        text = msgspec.json.encode({"status": "failed", "code": code, "error": str(error)}).decode()
+        text = encode_json({"status": "failed", "code": code, "error": str(error)}).decode()
         print(printable_json(text))
     print(f"dyno {arguments.command}: {printable(str(error))}", file=sys.stderr)
     return exit_code

@@ -3,9 +3,8 @@
 import argparse
 from typing import Any, TypeVar
 
-import msgspec
-
 from dynolog.cli.printable import printable_json
+from dynolog.model.json_text import encode_json
 from dynolog.rpc.client import RawReply, Target, call_raw, decode, encode
 from dynolog.rpc.messages import Request
 
@@ -38,4 +37,4 @@ def show_answer(target: Target, reply: RawReply, arguments: argparse.Namespace, 
 
 def print_json(message: Any) -> None:
     """One JSON object on one line; takes Structs and plain values."""
-    print(printable_json(msgspec.json.encode(message).decode()))
+    print(printable_json(encode_json(message).decode()))

@@ -13,6 +13,7 @@ import msgspec
 from dynolog.fleet.resolver import Address, Resolver
 from dynolog.fleet.targets import FleetTarget
 from dynolog.model.errors import RequestError
+from dynolog.model.json_text import encode_json
 from dynolog.rpc.client import raise_if_failed
 from dynolog.rpc.client_tls import ClientTls
 from dynolog.rpc.foreign import is_tls_alert, what_answers
@@ -173,7 +174,7 @@ class HostCaller:
         return stream
 
     def _encode(self, request: Request) -> bytes:
-        body = msgspec.json.encode(request)
+        body = encode_json(request)
         public = isinstance(request, GetVersion) or (isinstance(request, GetStatus) and not request.verbose)
         return sign(self._token, body, time.time_ns()) if self._token and not public else body
 

@@ -8,6 +8,7 @@ import msgspec
 from dynolog.fleet.targets import DEFAULT_PORT, FleetTarget, HostsError
 from dynolog.fleet.whole_file import written_whole
 from dynolog.model.capture import CaptureInfo, CaptureState
+from dynolog.model.json_text import encode_json
 
 FORMAT = "dyno-group-trace-1"
 # Outcomes of a process beyond the states of captures.
@@ -179,7 +180,7 @@ class ManifestFile:
         started_s = time.monotonic()
         self._changed = False
         self.manifest.updated_wall_ns = time.time_ns()
-        data = msgspec.json.format(msgspec.json.encode(self.manifest), indent=1) + b"\n"
+        data = msgspec.json.format(encode_json(self.manifest), indent=1) + b"\n"
         try:
             write_whole(self.path, data)
         except OSError as error:

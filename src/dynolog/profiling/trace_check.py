@@ -10,9 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 
-import msgspec
-
 from dynolog.model.capture import Operation, TraceFile
+from dynolog.model.json_text import encode_json
 from dynolog.profiling.trace_bytes import BLOCK_BYTES, TraceText, TraceUnreadable
 from dynolog.profiling.trace_reader import TraceEvent, TraceReader
 
@@ -222,7 +221,7 @@ def main(arguments: list[str]) -> int:
             os.write(1, b"p\n")
 
     try:
-        answer = b"c" + msgspec.json.encode((check_pickle if arguments[1:] == ["pickle"] else check)(read, progress))
+        answer = b"c" + encode_json((check_pickle if arguments[1:] == ["pickle"] else check)(read, progress))
     except TraceUnreadable as error:
         answer = b"i" + error.reason.encode()
     except OSError as error:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 
 from dynolog.model.errors import DynologError, RequestError
+from dynolog.model.json_text import encode_json
 from dynolog.rpc.channel import BadLength, Channel, ClosedEarly, NoHandshake
 from dynolog.rpc.client_tls import ClientTls
 from dynolog.rpc.foreign import is_tls_alert, what_answers
@@ -76,14 +77,14 @@ def call(target: Target, request: Request, reply_type: type[T]) -> T:
 
 def call_raw(target: Target, request: Mapping[str, Any] | bytes) -> RawReply:
     """The reply as it came, to a request that is sent as it is (unsigned). Raises CannotReach and NoAnswer."""
-    body = request if isinstance(request, bytes) else msgspec.json.encode(request)
+    body = request if isinstance(request, bytes) else encode_json(request)
     reply = _exchange(target, body, target.timeout_s)
     return RawReply(len(reply), reply.decode("utf-8", "replace"))
 
 
 def encode(target: Target, request: Request) -> bytes:
     """The body that asks `request` of this target, signed when it has a token file. Raises TokenFileError."""
-    body = msgspec.json.encode(request)
+    body = encode_json(request)
     public = isinstance(request, GetVersion) or (isinstance(request, GetStatus) and not request.verbose)
     if target.token_file and not public:
         return sign(read_token(target.token_file), body, time.time_ns())

@@ -4,8 +4,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 
-import msgspec
-
+from dynolog.model.json_text import encode_json
 from dynolog.rpc.answers import Fetch, failed
 from dynolog.rpc.file_threads import FileThreads
 from dynolog.rpc.framing import LENGTH, frame
@@ -36,7 +35,7 @@ async def send_trace(fetch: Fetch, send: Send, threads: FileThreads) -> None:
         offset=fetch.offset,
         chunk_bytes=CHUNK_BYTES,
     )
-    await send(frame(msgspec.json.encode(reply)))
+    await send(frame(encode_json(reply)))
     position = fetch.offset
     while position < trace.size_bytes:
         wanted = min(CHUNK_BYTES, trace.size_bytes - position)

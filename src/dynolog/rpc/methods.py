@@ -11,6 +11,7 @@ import msgspec
 import dynolog
 from dynolog.model.clock import Clock
 from dynolog.model.errors import DynologError, RequestError
+from dynolog.model.json_text import encode_json
 from dynolog.model.trace_request import Caller
 from dynolog.profiling.job import identity_of, parse_job
 from dynolog.rpc.answers import Answer, Fetch, failed
@@ -65,8 +66,6 @@ MAX_TRACE_REQUESTS = 32
 MAX_WAITS = 64
 MAX_FETCHES = 8
 
-_encode = msgspec.json.Encoder().encode
-
 
 class Methods:
     """Answers requests. What is asked most (`getStatus`) is answered at once, without a task."""
@@ -81,8 +80,8 @@ class Methods:
         self._tracing = Shares(MAX_TRACE_REQUESTS, "trace requests", "are being looked at")
         self._waits = Shares(MAX_WAITS, "waits", "are going on")
         self._fetches = Shares(MAX_FETCHES, "fetches", "are going on")
-        self._plain = {status: _encode({"status": status}) for status in (0, 1)}
-        self._version = _encode(VersionReply(dynolog.__version__))
+        self._plain = {status: encode_json({"status": status}) for status in (0, 1)}
+        self._version = encode_json(VersionReply(dynolog.__version__))
         # What needs no waiting and no caller, by the type of the request.
         self._at_once: dict[type, Callable[[Any], bytes]] = {
             GetStatus: self._get_status,
@@ -196,7 +195,7 @@ class Methods:
         if not (request.verbose or request.time):
             return self._plain[1 if status else 0]
         daemon = self._services.status.describe() if request.verbose else None
-        return _encode(
+        return encode_json(
             StatusReply(
                 status=status,
                 wall_ns=self._clock.wall_ns(),
@@ -216,13 +215,13 @@ class Methods:
             and (not wanted or one.pid in wanted or one.host_pid in wanted)
         )
         ipc_enabled = self._services.traces.ipc_enabled
-        return _encode(ProcessesReply(ipc_enabled=ipc_enabled, trainers=trainers, wall_ns=self._clock.wall_ns()))
+        return encode_json(ProcessesReply(ipc_enabled=ipc_enabled, trainers=trainers, wall_ns=self._clock.wall_ns()))
 
     def _get_trace(self, request: GetTrace) -> bytes:
         found = self._services.traces.progress(request.request_id)
         if request.group_id:
             found = tuple(progress for progress in found if progress.group_id == request.group_id)
-        return _encode(TraceProgressReply(requests=found))
+        return encode_json(TraceProgressReply(requests=found))
 
     def _get_host_samples(self, request: GetHostSamples) -> bytes:
         begin_ns, end_ns = request.begin_wall_ns, request.end_wall_ns or self._clock.wall_ns()
@@ -233,7 +232,7 @@ class Methods:
                 end_ns = min(end_ns, max(steps, default=0))
             begin_ns = max(begin_ns, min(steps, default=0))
         page = self._services.host.page(begin_ns, end_ns)
-        return _encode(HostSamplesReply(blocks=page.blocks, next_wall_ns=page.next_wall_ns))
+        return encode_json(HostSamplesReply(blocks=page.blocks, next_wall_ns=page.next_wall_ns))
 
     def _get_metrics(self, request: GetMetrics) -> bytes:
         records = self._services.metrics.latest(request.source)
@@ -243,21 +242,21 @@ class Methods:
             for key in record.values:
                 if key not in units and (series := catalogue.resolve(key)):
                     units[key] = series.metric.unit
-        return _encode(MetricsReply(records=records, units=units, wall_ns=self._clock.wall_ns()))
+        return encode_json(MetricsReply(records=records, units=units, wall_ns=self._clock.wall_ns()))
 
     def _list_metrics(self, _: ListMetrics) -> bytes:
-        return _encode(CatalogueReply(metrics=tuple(self._services.metrics.catalogue)))
+        return encode_json(CatalogueReply(metrics=tuple(self._services.metrics.catalogue)))
 
     def _get_gpus(self, _: GetGpus) -> bytes:
         gpus = self._services.gpus
-        return _encode(GpusReply(gpu=gpus.status(), devices=tuple(gpus.devices()), wall_ns=self._clock.wall_ns()))
+        return encode_json(GpusReply(gpu=gpus.status(), devices=tuple(gpus.devices()), wall_ns=self._clock.wall_ns()))
 
     async def _set_kinet_on_demand_request(self, request: SetKinetOnDemandRequest, caller: Caller) -> bytes:
         who = whose(caller)
         self._tracing.take(who)
         try:
             await self._turns.take()
-            return _encode(trace_reply(await self._services.traces.request_traces(trace_request(request), caller)))
+            return encode_json(trace_reply(await self._services.traces.request_traces(trace_request(request), caller)))
         finally:
             self._tracing.give(who)
 
@@ -269,7 +268,7 @@ class Methods:
             progress = await self._services.traces.wait(request.request_id, request.seen_version, timeout_s)
         finally:
             self._waits.give(who)
-        return _encode(TraceProgressReply(requests=(progress,)))
+        return encode_json(TraceProgressReply(requests=(progress,)))
 
     async def _fetch_trace(self, request: FetchTrace, caller: Caller) -> Fetch:
         if request.offset < 0:
@@ -296,14 +295,14 @@ class Methods:
     async def _dcgm_prof_pause(self, request: DcgmProfPause, _: Caller) -> bytes:
         if not 0 < request.duration_s <= MAX_PAUSE_S:
             raise RequestError("bad_request", f"duration_s is {request.duration_s}: it must be 1 to {MAX_PAUSE_S}")
-        return _encode(BoolReply(status=await self._services.gpus.pause(request.duration_s)))
+        return encode_json(BoolReply(status=await self._services.gpus.pause(request.duration_s)))
 
     async def _dcgm_prof_resume(self, _request: DcgmProfResume, _caller: Caller) -> bytes:
-        return _encode(BoolReply(status=await self._services.gpus.resume()))
+        return encode_json(BoolReply(status=await self._services.gpus.resume()))
 
     async def _reload(self, _request: Reload, _caller: Caller) -> bytes:
         report = await self._services.reload.reload()
-        return _encode(ReloadReply(**msgspec.structs.asdict(report)))
+        return encode_json(ReloadReply(**msgspec.structs.asdict(report)))
 
 
 def _close_unwanted(opening: asyncio.Future[WrittenTrace]) -> None:

@@ -3,6 +3,7 @@
 import builtins
 import gzip
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,21 @@ def test_convert_can_keep_overlaps_and_write_a_list(tmp_path: Path, capsys: pyte
     assert "1 event overlapped others" in capsys.readouterr().out
     assert run("convert", str(tmp_path / "t.json"), "--keep-overlaps", "--top", "list", "-o", str(output)) == 0
     assert [event["tid"] for event in json.loads(output.read_bytes())] == [1, 1]
+
+
+def test_a_file_may_be_called_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / os.fsdecode(b"rank\xff.json"))
+    Path(path).write_bytes(trace([operation("a", 1, 1), operation("b", 3, 1)]))
+    shown = f"{tmp_path}/rank\\udcff"
+    assert run("info", path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["files"][0]["path"] == f"{shown}.json"
+    assert run("shrink", path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["output"] == f"{shown}.small.json.gz"
+    merged = tmp_path / "merged.json"
+    assert run("merge", path, "-o", str(merged)) == 0
+    assert json.loads(merged.read_bytes())["ranks"][0]["path"] == f"{shown}.json"
+    assert main(["analyze", path + "x", "--json"]) == 1
+    assert f"{shown}.jsonx" in json.loads(capsys.readouterr().out.splitlines()[-1])["error"]
 
 
 def test_merge_shows_each_ranks_clock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -232,6 +233,16 @@ def test_metrics_come_with_their_units(ask: Asked) -> None:
     assert reply["units"] == {"cpu_u": "%", "uptime": "s"}
     assert ask("getMetrics", source="gpu")["records"] == []
     assert [one["name"] for one in ask("listMetrics")["metrics"]] == ["cpu_u", "uptime"]
+
+
+def test_a_name_of_odd_bytes_costs_nobody_the_answer(ask: Asked) -> None:
+    """A job of one user, a mount of another: every user asks this daemon."""
+    odd = os.fsdecode(b"12\xff")
+    ask.fakes.traces.registered = (trainer(1, job=odd, command=odd), trainer(2))
+    assert [one["job"] for one in ask("listProcesses")["trainers"]] == ["12\\udcff", ""]
+    record = ask.fakes.metrics.records[0]
+    ask.fakes.metrics.records = (msgspec.structs.replace(record, values={f"cpu_u.{odd}": 1}, labels={"job": odd}),)
+    assert ask("getMetrics")["records"][0]["values"] == {"cpu_u.12\\udcff": 1}
 
 
 def test_a_wait_is_never_longer_than_a_minute(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from dynolog.fleet.whole_file import written_whole
 from dynolog.model.errors import DynologError
+from dynolog.model.json_text import encode_json
 
 # 200 MB/s of JSON and an eighth larger than the default level's half of that.
 _GZIP_LEVEL = 4
@@ -43,7 +44,7 @@ class TraceWriter:
         self._head_keys = set(members)
         self._put(b"{\n")
         for key, value in _readable(members):
-            self._put(msgspec.json.encode(key) + b": " + msgspec.json.encode(value) + b",\n")
+            self._put(encode_json(key) + b": " + encode_json(value) + b",\n")
         self._put(b'"traceEvents": [\n')
 
     def add(self, events: Iterable[Text]) -> None:
@@ -59,7 +60,7 @@ class TraceWriter:
         if not self._bare_list:
             for key, value in _readable(members):
                 if key not in self._head_keys:
-                    self._put(b",\n" + msgspec.json.encode(key) + b": " + msgspec.json.encode(value))
+                    self._put(b",\n" + encode_json(key) + b": " + encode_json(value))
             self._put(b"\n}")
         self._put(b"\n")
         self._flush(last=True)

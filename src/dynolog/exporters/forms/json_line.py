@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from dynolog.exporters.forms.stamps import Stamps
+from dynolog.model.json_text import readable
 from dynolog.model.record import Record
 
 # What every line begins with. A label of the same name (labels may be named by the user) is written as `label.NAME`.
@@ -44,8 +45,3 @@ def encode_object(fields: Mapping[str, object]) -> bytes:
         return _encode(
             {readable(key): readable(value) if isinstance(value, str) else value for key, value in fields.items()}
         )
-
-
-def readable(text: str) -> str:
-    """The text with bytes that are no UTF-8 (`os.fsdecode`) as `\\udcNN`, so that two such names stay two names."""
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from dynolog.exporters.forms.json_line import flat, readable
+from dynolog.exporters.forms.json_line import flat
 from dynolog.exporters.forms.stamps import Stamps
+from dynolog.model.json_text import readable
 from dynolog.model.record import Record
 
 # A key ends at `=` or at white space and cannot be quoted; `%` is what escapes them.
