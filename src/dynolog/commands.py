@@ -1,5 +1,6 @@
 """Where each command begins. Ctrl-C while its modules are still being imported ends it as quietly as later: with 130, and no traceback."""
 
+import os
 import sys
 
 TYPE_CHECKING = (
@@ -19,7 +20,7 @@ def dynolog() -> int:
 
         return main()
 
-    return _quiet_when_interrupted(run)
+    return _run(run)
 
 
 def dyno() -> int:
@@ -30,7 +31,7 @@ def dyno() -> int:
 
         return main()
 
-    return _quiet_when_interrupted(run)
+    return _run(run)
 
 
 def dyno_run() -> int:
@@ -41,7 +42,7 @@ def dyno_run() -> int:
 
         return main()
 
-    return _quiet_when_interrupted(run)
+    return _run(run)
 
 
 def unitrace() -> int:
@@ -52,7 +53,7 @@ def unitrace() -> int:
 
         return main()
 
-    return _quiet_when_interrupted(run)
+    return _run(run)
 
 
 COMMANDS: "dict[str, Callable[[], int]]" = {
@@ -74,8 +75,20 @@ def main() -> int:
     return COMMANDS[name if name in COMMANDS else "dynolog"]()
 
 
-def _quiet_when_interrupted(run: "Callable[[], int]") -> int:
+def _run(run: "Callable[[], int]") -> int:
     try:
+        _open_what_is_closed()
         return run()
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _open_what_is_closed() -> None:
+    """A caller may have closed stdin, stdout or stderr (`>&-`): what is opened next must not take their place, nor a print fail."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+            os.set_inheritable(descriptor, True)
+        os.close(descriptor)
+        sys.stdin = sys.stdin or open(0)  # noqa: SIM115 - for as long as the process lives
+        sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115 - as above
+        sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115 - as above

@@ -405,3 +405,15 @@ def test_on_a_terminal_no_match_is_one_reason_and_what_to_type() -> None:
     ]
     assert "response" not in output
     assert "--job-id or --pids" not in output  # none was given
+
+
+def test_options_that_do_nothing_are_said_and_the_request_goes_on() -> None:
+    with framed_server(original_daemon([71])) as server:
+        words = ["gputrace", "--log-file", "/tmp/t.json", "--port", str(server.port)]
+        done = run_dyno(*words, "--profile-start-iteration-roundup", "10", "--host-interval-ms", "50")
+        quiet = run_dyno(*words, "--profile-start-iteration-roundup", "10", "--iterations", "3")
+    assert done.stderr.splitlines() == [
+        "note: --profile-start-iteration-roundup has no effect without --iterations",
+        "note: --host-interval-ms has no effect without --fetch or --with-host",
+    ]
+    assert (done.returncode, quiet.returncode, quiet.stderr) == (0, 0, "")

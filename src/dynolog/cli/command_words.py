@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dynolog.cli.global_options import OPTIONS_WITH_VALUE
 from dynolog.cli.registry import COMMANDS, Entry
 
+_OPTIONS_WITHOUT = frozenset({"--json", "--version", "-h", "--help"})
+
 
 class NoSubcommand(ValueError):  # noqa: N818 - what was typed is its name
     """There is none of this name; the text says which was perhaps meant."""
@@ -27,17 +29,23 @@ def canonical(argv: Sequence[str]) -> list[str]:
 def find_command(words: Sequence[str]) -> Entry | None:
     """The subcommand among canonical words, so that only it needs to be imported; None when they name none.
 
-    Raises NoSubcommand for a name that is not there.
+    Raises NoSubcommand for a name that is not there, or behind an option whose value it may be.
     """
     place = _command_place(words)
     if place is None:
         return None
+    for word in words[:place]:
+        option = word.partition("=")[0]
+        if word.startswith("-") and option not in OPTIONS_WITH_VALUE and option not in _OPTIONS_WITHOUT:
+            near = nearest(option, sorted(OPTIONS_WITH_VALUE)) if option.startswith("--") else ""
+            raise NoSubcommand(
+                f"unknown option {option!r} before the subcommand"
+                + (f": did you mean {near}?" if near else ": those of a subcommand stand after it")
+            )
     entry = next((entry for entry in COMMANDS if entry.name == words[place]), None)
     if entry is None:
-        names = [entry.name for entry in COMMANDS]
-        near = nearest(words[place], names)
-        hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
-        raise NoSubcommand(f"no subcommand {words[place]!r}: {hint}")
+        near = nearest(words[place], [entry.name for entry in COMMANDS])
+        raise NoSubcommand(f"no subcommand {words[place]!r}" + (f": did you mean {near}?" if near else ""))
     return entry
 
 

@@ -1,21 +1,49 @@
 """Trainers as a table, and what to say when there is none."""
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from dynolog.cli.quantities import duration
 from dynolog.cli.table import table
 from dynolog.model.trainer import TrainerInfo
 
 TRAINER_HEADER = ("PID", "HOST PID", "JOB", "RANK", "GPU", "STATE", "AGE", "LAST POLL", "EVERY", "USER", "COMMAND")
+_RIGHT = (0, 1, 3, 6, 7, 8)
+_LAUNCHER = "(launcher) "
+# Columns that may be left out, and what in them tells nothing: the host's pid where it is the process's own, no job, rank or GPU.
+_SPARE: Mapping[int, Callable[[Sequence[str]], Sequence[str]]] = MappingProxyType(
+    {1: lambda row: (row[0],), 2: lambda _: ("-",), 3: lambda _: ("-",), 4: lambda _: ("-",)}
+)
 
 
 def trainers_table(trainers: Iterable[TrainerInfo], columns: int | None) -> str:
-    """One line a trainer, by job, rank and pid; `-` where something is not known."""
+    """One line a trainer, by job, rank and pid; `-` where something is not known.
+
+    A terminal has no room for columns that tell nothing here, and for the folder of every python.
+    """
     users: dict[int, str] = {}
     ordered = sorted(trainers, key=lambda trainer: (trainer.job, trainer.rank or 0, trainer.host_pid, trainer.pid))
+    rows = [trainer_row(one, users) for one in ordered]
+    if columns is None or not rows:
+        return table(TRAINER_HEADER, rows, right=_RIGHT, columns=columns)
+    kept = [
+        i for i in range(len(TRAINER_HEADER)) if i not in _SPARE or any(row[i] not in _SPARE[i](row) for row in rows)
+    ]
+    short = [(*row[:-1], _without_folder(row[-1])) for row in rows]
     return table(
-        TRAINER_HEADER, (trainer_row(one, users) for one in ordered), right=(0, 1, 3, 6, 7, 8), columns=columns
+        [TRAINER_HEADER[i] for i in kept],
+        [[row[i] for i in kept] for row in short],
+        right=[place for place, i in enumerate(kept) if i in _RIGHT],
+        columns=columns,
     )
+
+
+def _without_folder(command: str) -> str:
+    """`(launcher) /opt/venv/bin/python -m x` → `(launcher) python -m x`."""
+    mark, program = (_LAUNCHER, command.removeprefix(_LAUNCHER)) if command.startswith(_LAUNCHER) else ("", command)
+    first, blank, rest = program.partition(" ")
+    return f"{mark}{os.path.basename(first) or first}{blank}{rest}"
 
 
 def trainer_row(trainer: TrainerInfo, users: dict[int, str]) -> tuple[str, ...]:
@@ -31,7 +59,7 @@ def trainer_row(trainer: TrainerInfo, users: dict[int, str]) -> tuple[str, ...]:
         duration(trainer.last_poll_age_s),
         "-" if trainer.poll_interval_s is None else duration(trainer.poll_interval_s),
         _user(trainer.uid, users),
-        ("(launcher) " if trainer.launcher else "") + (trainer.command or trainer.name or "-"),
+        (_LAUNCHER if trainer.launcher else "") + (trainer.command or trainer.name or "-"),
     )
 
 

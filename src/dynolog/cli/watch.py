@@ -70,7 +70,7 @@ def _frame(arguments: argparse.Namespace, target: Target, *, first: bool) -> str
 
 
 def _draw(frame: str, *, as_json: bool) -> None:
-    if frame and sys.stdout.isatty():
+    if frame and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         print(_CLEAR + _fit_height(f"{time.strftime('%H:%M:%S')}  (Ctrl-C ends)\n{frame}"), end="")
     elif frame and not as_json:
         print(frame + "\n")

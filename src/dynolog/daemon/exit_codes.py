@@ -6,6 +6,7 @@ BAD_FLAG = 2
 ADDRESS_IN_USE = 3
 NO_PERMISSION = 4
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+BROKEN_PIPE = 141  # 128 + SIGPIPE
 MEANINGS = {
     STOPPED: "asked to stop, and everything was flushed",
     FAILED: "something that should not happen; the log has the traceback",

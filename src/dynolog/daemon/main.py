@@ -29,11 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Not needed by a daemon that runs.
         from dynolog.daemon.help_text import render_help  # noqa: PLC0415
 
-        sys.stdout.write(render_help(flags))
-        return exit_codes.STOPPED
+        return _print(render_help(flags))
     if "version" in asked:
-        sys.stdout.write(f"dynolog {__version__}\n")
-        return exit_codes.STOPPED
+        return _print(f"dynolog {__version__}\n")
     only_check = "check" in asked
     given = [word for word in given if word not in ("--check", "-check")]
     try:
@@ -51,9 +49,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_codes.BAD_FLAG
     said = parsed.warnings + not_built(flags, settings)
     if only_check:
-        sys.stdout.write("".join(f"{sentence}\n" for sentence in (*said, *remarks)) + "the flags are fine\n")
-        return exit_codes.STOPPED
+        return _print("".join(f"{sentence}\n" for sentence in (*said, *remarks)) + "the flags are fine\n")
     return _run(settings, flags, given, said)
+
+
+def _print(text: str) -> int:
+    """Write to stdout; returns the exit code. Whoever reads it may have had enough, and its disk may be full."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = exit_codes.BROKEN_PIPE
+    except OSError as error:
+        sys.stderr.write(f"dynolog: the output cannot be written: {error.strerror or error}\n")
+        code = exit_codes.FAILED
+    else:
+        return exit_codes.STOPPED
+    # The interpreter flushes stdout once more at its end, which must not complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def not_built(flags: Sequence[Flag], settings: Settings) -> tuple[str, ...]:

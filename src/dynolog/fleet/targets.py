@@ -149,6 +149,8 @@ def find_hosts(given: Mapping[str, str], port: int = DEFAULT_PORT) -> HostSet:
     details = {
         entry.option: given[entry.option] for entry in HOST_OPTIONS if not entry.module and given.get(entry.option)
     }
+    if details and len(details) == len(given):
+        raise HostsError(f"{' and '.join(details)} alone names no hosts: give --k8s-job or --k8s-selector too")
     for entry in HOST_OPTIONS:
         if entry.module and (value := given.get(entry.option)):
             found = entry.load().find(HostQuery(value=value, port=port, details=details))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import distribution
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,3 +77,23 @@ def test_the_name_says_which_is_meant_or_the_first_word(
     assert commands.main() == 7
     assert ran == [meant]
     assert sys.argv[1:] == left
+
+
+@pytest.mark.parametrize(
+    ("closed", "command", "code"),
+    [
+        (">&-", "dynolog --version", 0),
+        (">&-", "dyno --unix /none status", 3),
+        ("2>&-", "dyno --unix /none status", 3),
+        ("<&- >&- 2>&-", "dyno --unix /none --json status", 3),
+        (">/dev/full", "dynolog --help", 1),
+        ("2>&1 >/dev/full", "dynolog --check", 1),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_is_no_traceback(closed: str, command: str, code: int) -> None:
+    directory = Path(sys.executable).parent
+    done = subprocess.run(
+        ["sh", "-c", f"{directory}/{command} {closed}"], capture_output=True, text=True, check=False, timeout=20
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stdout + done.stderr

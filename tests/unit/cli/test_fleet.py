@@ -194,6 +194,7 @@ def test_gpus_of_many_hosts_are_one_table(three: Three, capsys: pytest.CaptureFi
         (["status", "--hosts", "n[1"], "a bracket is not closed"),
         (["status", "--hostfile", "/no/such/file"], "No such file"),
         (["metrics", "--list", "--hosts", "a"], "one daemon's catalogue"),
+        (["ps", "--k8s-namespace", "train"], "give --k8s-job or --k8s-selector too"),
         (["gputrace", "--hosts", "a"], "--log-file"),
         (["gputrace", "--log-file", "/t.json", "--sample", "3"], "--sample is for many hosts"),
         (["gputrace", "--hosts", "a", "--log-file", "/t/", "--name-template", "{rank}.json"], "--name-template"),

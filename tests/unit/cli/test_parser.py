@@ -68,6 +68,10 @@ def test_options_of_the_original_have_its_defaults() -> None:
             "dyno trace slice: unknown option '--setps': did you mean --steps?",
         ),
         (["ps", "--tsl-ca", "f"], "dyno ps: unknown option '--tsl-ca': did you mean --tls-ca?"),
+        (["zzz"], "dyno: no subcommand 'zzz' (see dyno --help)"),
+        (["-p", "1", "ps"], "dyno: unknown option '-p' before the subcommand: those of a subcommand stand after it"),
+        (["--verbose", "status"], "dyno: unknown option '--verbose' before the subcommand"),
+        (["--prot=3", "ps"], "dyno: unknown option '--prot' before the subcommand: did you mean --port?"),
         (["\x1b[2J"], r"dyno: no subcommand '\x1b[2J'"),
     ],
 )

@@ -52,6 +52,24 @@ def test_trainers() -> None:
     ]
 
 
+def test_a_terminal_has_no_columns_that_tell_nothing_and_no_folder_of_python() -> None:
+    trainers = [
+        trainer(40, launcher=True, command="/opt/venv/bin/python -m torch.distributed.run"),
+        trainer(41, rank=0, world_size=2, command="/opt/venv/bin/python -u train.py"),
+        trainer(42, rank=1, world_size=2, command=""),
+    ]
+    assert [line.split()[:2] + line.split()[8:] for line in lines(trainers_table(trainers, columns=100))][1:] == [
+        ["40", "-", "root", "(launcher)", "python", "-m", "torch.distributed.run"],
+        ["41", "0/2", "root", "python", "-u", "train.py"],
+        ["42", "1/2", "root", "python"],
+    ]
+    (head, *_) = lines(trainers_table(trainers, columns=100))
+    assert head.split() == ["PID", "RANK", "STATE", "AGE", "LAST", "POLL", "EVERY", "USER", "COMMAND"]
+    (head, *_) = lines(trainers_table([*trainers, trainer(43, host_pid=900, job="7", gpus=("0",))], columns=200))
+    assert head.split()[:6] == ["PID", "HOST", "PID", "JOB", "RANK", "GPU"]
+    assert trainers_table([], columns=80) == ""
+
+
 def test_no_trainers_says_how_to_get_one() -> None:
     assert "KINETO_USE_DAEMON=1" in no_trainers(ipc_enabled=True)
     assert "--enable_ipc_monitor" in no_trainers(ipc_enabled=False)

@@ -34,7 +34,9 @@ def gputrace(arguments: Invocation, fleet: Fleet) -> int:
     if arguments.resume:
         raise CommandError("--resume takes the hosts from the manifest: leave the options that name hosts out", USAGE)
     if not arguments.log_file:
-        raise CommandError("--log-file says where the traces go (a directory, or a .json): it is missing", USAGE)
+        raise CommandError(
+            "where shall the traces be written? Give --log-file, such as --log-file /shared/traces/", USAGE
+        )
     if not arguments.log_file.startswith("/"):
         raise CommandError(f"--log-file {arguments.log_file} must be absolute: the trainers write there", USAGE)
     if arguments.auto_roundup and (arguments.iterations <= 0 or arguments.step_ms):

@@ -1,6 +1,8 @@
 """The options of `dyno gputrace`, and the request they make."""
 
 import argparse
+import os
+from collections.abc import Iterator
 
 import msgspec
 
@@ -27,6 +29,7 @@ from dynolog.rpc.messages import SetKinetOnDemandRequest
 
 # More processes than Linux can have (PID_MAX_LIMIT): "all" to our daemon and to the original, for which 0 means none.
 ALL_PROCESSES = 4194304
+_HOST_INTERVAL_MS = 100
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +104,7 @@ def _add_recording(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--host-interval-ms",
         type=host_interval_ms,
-        default=100,
+        default=_HOST_INTERVAL_MS,
         metavar="MS",
         help="with --with-host, sample the host this often meanwhile, 20 to 10000 (100)",
     )
@@ -146,12 +149,15 @@ class TraceCommand(msgspec.Struct, frozen=True, kw_only=True):
 def trace_command(arguments: argparse.Namespace) -> TraceCommand:
     """What was asked for. Raises CommandError (usage) for what libkineto would not carry out."""
     if not arguments.log_file:
-        raise CommandError("--log-file says where the traces shall be written: it is missing", USAGE)
+        raise CommandError(
+            "where shall the traces be written? Give --log-file, such as --log-file /tmp/trace.json", USAGE
+        )
     if not arguments.log_file.isprintable():  # a line break would add keys to the config
         raise CommandError("--log-file holds a character that cannot be printed", USAGE)
     if not arguments.log_file.startswith("/"):
         raise CommandError(
-            f"--log-file {arguments.log_file} must be absolute: the trainer writes it, and its directory is not yours",
+            f"--log-file {arguments.log_file} must be absolute, such as /tmp/{os.path.basename(arguments.log_file) or 'trace.json'}: the "
+            "trainer writes it, and its directory is not yours",
             USAGE,
         )
     text = render_request(trace_options(arguments))
@@ -192,6 +198,14 @@ def trace_options(arguments: argparse.Namespace) -> TraceOptions:
         warmup_s=arguments.warmup_s,
         activities=tuple(arguments.activities),
     )
+
+
+def without_effect(arguments: argparse.Namespace) -> Iterator[str]:
+    """Options of one host that were given and do nothing without another."""
+    if arguments.profile_start_iteration_roundup > 1 and arguments.iterations < 1:
+        yield "--profile-start-iteration-roundup has no effect without --iterations"
+    if arguments.host_interval_ms != _HOST_INTERVAL_MS and not follow_options(arguments).with_host:
+        yield "--host-interval-ms has no effect without --fetch or --with-host"
 
 
 def _only_ours(arguments: argparse.Namespace) -> str:

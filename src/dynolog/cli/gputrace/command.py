@@ -8,7 +8,13 @@ import msgspec
 
 from dynolog.cli.daemon_kind import knows_ours
 from dynolog.cli.exit_codes import DONE, FAILED, USAGE, CommandError, Interrupted
-from dynolog.cli.gputrace.arguments import FOR_MANY_HOSTS, TraceCommand, add_trace_options, trace_command
+from dynolog.cli.gputrace.arguments import (
+    FOR_MANY_HOSTS,
+    TraceCommand,
+    add_trace_options,
+    trace_command,
+    without_effect,
+)
 from dynolog.cli.gputrace.follow_up import Conclusion, FollowOptions, add_follow_options, conclude, follow_options
 from dynolog.cli.gputrace.report import Answer, print_outcome, print_trace_reply
 from dynolog.cli.printable import printable
@@ -51,6 +57,8 @@ class Gputrace:
                 f"this daemon does not know {command.only_ours}: it is the original C++ dynolog, which would trace "
                 "something else. Nothing was sent"
             )
+        for note in without_effect(arguments):
+            print(f"note: {note}", file=sys.stderr)
         if not arguments.json:
             print(f"Kineto config = \n{command.request.config}")
         raw = _send(target, command.request)
