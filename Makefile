@@ -84,7 +84,7 @@ PACKAGED := analysis completion gpu http k8s otlp pods prometheus remote-write t
 LOCK_FLAGS := --quiet --upgrade --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 lock: $(VENV)/.ready ## new versions in the lock files
 	$(BIN)/python -m pip install --quiet pip-tools
-	$(BIN)/pip-compile $(LOCK_FLAGS) --extra tables --extra completion --output-file requirements.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_FLAGS) --extra analysis --extra tables --extra completion --output-file requirements.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_FLAGS) --extra all --extra dev --output-file requirements-dev.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_FLAGS) $(PACKAGED:%=--extra %) --output-file packaging/requirements.lock pyproject.toml
 

@@ -15,6 +15,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE.parent / "demo-out"
+FETCHED = OUT / "traces"
 
 
 def say(text: str) -> None:
@@ -101,7 +102,9 @@ def main() -> int:
                 say("Who can be traced?")
                 show(["dyno", "ps"])
                 subprocess.run([*dyno, "ps"], check=False)
-                say("Trace both ranks for half a second, wait, check the files, bring them here")
+                say(
+                    "Trace both ranks for half a second, wait, check the files, bring them here with rank and host counters"
+                )
                 command = [
                     "gputrace",
                     "--log-file",
@@ -110,18 +113,22 @@ def main() -> int:
                     "500",
                     "--warmup-s",
                     "1",
-                    "--wait",
+                    "--fetch",
+                    str(FETCHED),
                 ]
                 show(["dyno", *command])
                 code = subprocess.run([*dyno, *command], check=False).returncode
+                say("Where did the time go?")
+                show(["dyno", "analyze", str(FETCHED)])
+                subprocess.run([*dyno, "analyze", str(FETCHED)], check=False)
                 say("And the machine itself")
                 show(["dyno", "metrics", "--filter", "cpu_*"])
                 subprocess.run([*dyno, "metrics", "--filter", "cpu_*"], check=False)
     finally:
         shutil.rmtree(sockets, ignore_errors=True)
-    traces = sorted(OUT.glob("trace_*.json"))
+    traces = sorted(FETCHED.glob("trace_*.json"))
     say(
-        f"{len(traces)} traces are in {OUT.name}/: open them at ui.perfetto.dev or chrome://tracing"
+        f"{len(traces)} traces are in {OUT.name}/{FETCHED.name}/: open them at ui.perfetto.dev or chrome://tracing"
         if traces
         else "no trace was written"
     )

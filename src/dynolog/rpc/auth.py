@@ -155,7 +155,10 @@ class Gate:
 
     async def _check(self, signed: Authenticated) -> str:
         if not self._tokens:
-            raise RequestError("unauthenticated", "this daemon has no --rpc_token_file, so it cannot check a signature")
+            raise RequestError(
+                "unauthenticated",
+                "this daemon has no --rpc_token_file, so it cannot check a signature: leave --token-file out, or start it with that flag",
+            )
         if not 16 <= len(signed.nonce) <= 64 or not signed.nonce.isascii():
             raise RequestError("bad_request", "a nonce has 16 to 64 ASCII characters")
         signer = await self._signer(signed)
