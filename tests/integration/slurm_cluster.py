@@ -46,7 +46,7 @@ class SlurmCluster:
         """Up when every node is idle."""
         for name in ("state", "run", "bin"):
             (self.directory / name).mkdir()
-        for name, module in (("dyno", "main"), ("dyno-run", "dyno_run"), ("unitrace", "unitrace")):
+        for name, module in (("dyno", "main"), ("dyno-run", "dyno_run.command"), ("unitrace", "unitrace")):
             script = self.directory / "bin" / name
             script.write_text(f'#!/bin/sh\nexec {sys.executable} -m dynolog.cli.{module} "$@"\n')
             script.chmod(0o755)

@@ -67,8 +67,11 @@ def test_all_records_arrive_after_the_destination_was_away_and_the_daemon_was_ki
         f"--file_path={tmp_path / 'records.jsonl'}",
     )
     daemon = Daemon(tmp_path, *flags)
-    waiting = eventually(lambda: (status := exporter(daemon, "otlp"))["spool_bytes"] > 50_000 and status)
-    assert waiting["state"] == "retrying"
+    waiting = eventually(
+        lambda: (
+            (status := exporter(daemon, "otlp"))["spool_bytes"] > 50_000 and status["state"] == "retrying" and status
+        )
+    )
     assert waiting["error"] == "Connection refused"
     assert waiting["spool"] == "on"
     shown = daemon.dyno("exporters")
