@@ -115,7 +115,7 @@ class Daemon:
             COLLECTORS, context_of, clock, self._deliver, config_of(settings, COLLECTORS), board=board
         )
         counters.attach(self.pipeline, self.fanout, self.ipc_status, lambda: sink.lost_lines)
-        self.host = HostSampling(settings.text("root_dir"), clock)
+        self.host = HostSampling(settings.text("root_dir"), clock, self.gpus.source.freshen)
         self.traces = TraceService(
             loop,
             clock=clock,

@@ -1,6 +1,11 @@
 """What the host did while something was recorded: samples in columns, each with the time that it is of."""
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
+
+_PROCESS = "gpu_process."
+_HELD = "gpu_held."
 
 
 class HostSeries(msgspec.Struct, frozen=True):
@@ -28,3 +33,23 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
 
     blocks: tuple[SampleBlock, ...] = ()
     next_wall_ns: int = 0
+
+
+def process_series(device: str, pid: int) -> str:
+    """The name of the series that is 1 while the driver lists this process (the host's pid) on a device."""
+    return f"{_PROCESS}{device}.{pid}"
+
+
+def of_process(blocks: Iterable[SampleBlock], pid: int) -> Iterator[SampleBlock]:
+    """The samples as a trace of one process has them: `gpu_held.DEVICE` for each device that it works on, nothing of other processes."""
+    for block in blocks:
+        series = tuple(kept for one in block.series if (kept := _of_process(one, pid)) is not None)
+        if series:
+            yield msgspec.structs.replace(block, series=series)
+
+
+def _of_process(series: HostSeries, pid: int) -> HostSeries | None:
+    if not series.name.startswith(_PROCESS):
+        return series
+    device, _, whose = series.name.removeprefix(_PROCESS).rpartition(".")
+    return HostSeries(f"{_HELD}{device}", series.values) if whose == str(pid) else None

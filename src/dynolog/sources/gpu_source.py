@@ -8,6 +8,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+from msgspec import structs
+
 from dynolog.model.clock import Clock
 from dynolog.model.errors import SourceUnavailable
 from dynolog.model.gpu import GpuSample, ProfilingState
@@ -20,6 +22,8 @@ from dynolog.sources.gpu_wire import Sampled
 _log = logging.getLogger(__name__)
 # What is older than so many intervals is dropped.
 _FRESH_INTERVALS = 2
+# Of what a reading took, before one that no collector asked for: 2 % of a core at most, were all of it work.
+_REST = 49
 Answer = Callable[[bool], None]
 
 
@@ -34,7 +38,7 @@ class _Wish:
 class GpuSource:
     """Made once; its thread and its child begin with the first `read`, and end with `close`. All methods are for any thread.
 
-    `on_sample` gets every sample as it comes, on the source's thread, and None when it is closed.
+    `on_sample` gets every sample as it comes, as old as it is by then, on the source's thread, and None when it is closed.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class GpuSource:
         self._ending: tuple[threading.Thread, GpuAccess] | None = None
         self._is_asked = False
         self._asked_ns = 0
+        self._rested_ns = 0  # from then on a sample beside those of the collector is cheap enough
         self._latest: Sampled | None = None
         self._given: Sampled | None = None
         self._error: SourceUnavailable | None = None
@@ -83,6 +88,18 @@ class GpuSource:
             if latest is not None and self._age_s(latest) > self._longest_s:
                 raise _late()
             return None
+
+    def freshen(self) -> None:
+        """Have a sample made now for whoever gets them by `on_sample`; nothing waits for it.
+
+        Not while nobody reads, one is being made, or the driver fails, nor so soon after one that readings took more than 2 % of a core.
+        """
+        with self._changed:
+            now_ns = self.clock.monotonic_ns()
+            works = self._thread is not None and self._latest is not None and self._error is None
+            if works and not self._is_asked and now_ns >= self._rested_ns:
+                self._is_asked, self._asked_ns = True, now_ns
+                self._changed.notify_all()
 
     def pause(self, duration_s: float, answer: Answer) -> None:
         """Let go of the profiling hardware for so long; a second time replaces the first. `answer` is called by the source's thread."""
@@ -189,6 +206,7 @@ class GpuSource:
     def _sample(self, access: GpuAccess) -> None:
         sampled: Sampled | None = None
         error: SourceUnavailable | None = None
+        began_ns = self.clock.monotonic_ns()
         try:
             sampled = access.sample()
         except SourceUnavailable as caught:
@@ -196,13 +214,16 @@ class GpuSource:
         except Exception as caught:  # noqa: BLE001 - the boundary of this thread: the collector counts and reports it
             _log.exception("reading the GPUs failed")
             error = SourceUnavailable("gpu", f"{type(caught).__name__}: {caught}")
+        ended_ns = self.clock.monotonic_ns()
         with self._changed:
             if access is self._access:
                 self._is_asked = False
+                self._rested_ns = ended_ns + (ended_ns - began_ns) * _REST
                 self._error = error
                 if sampled is not None:
                     self._latest = sampled
-                    self.on_sample(sampled.sample)
+                    age_s = sampled.sample.age_s + (ended_ns - sampled.taken_ns) / 1e9
+                    self.on_sample(structs.replace(sampled.sample, age_s=age_s))
                 self._changed.notify_all()
 
     def _fulfil(self, access: GpuAccess, wish: _Wish) -> None:

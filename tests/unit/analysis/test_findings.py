@@ -207,6 +207,36 @@ def test_a_clock_that_drops_while_the_device_is_idle_costs_nothing(tmp_path: Pat
     assert [finding.kind for finding in analysis(job, tmp_path).findings if finding.kind == "clock_drop"] == []
 
 
+# NVML sets the general bit of a slowdown by hardware beside that of the power brake.
+BRAKED_ALL_THE_TIME: list[tuple[str, Callable[[float], float]]] = [
+    ("gpu_clock_mhz.5", lambda at: 1200.0),
+    ("gpu_clock_max_mhz.5", lambda at: 1980.0),
+    ("gpu_throttle.5", lambda at: 0x88),
+]
+
+
+def test_a_clock_that_is_held_down_all_the_time_is_found_on_the_gpu_that_the_process_has(tmp_path: Path) -> None:
+    """With one GPU made visible, the trace's device 0 is the host's GPU 5, and what is wrong with the host's GPU 0 is not its fault."""
+    job = TrainingJob()
+    job.counters = [("gpu_held.5", lambda at: 1.0), *BRAKED_ALL_THE_TIME]
+    found = only(job, tmp_path / "braked", "clock_drop")
+    assert found.title == "GPU clock dropped to 1,200 MHz: power brake"
+    assert "below 1,980 MHz on GPU 5 of its host, which it never reached here" in found.evidence[0]
+    assert found.share == pytest.approx(1 - 1200 / 1980, rel=0.03)
+    assert found.advice == [
+        "power brake, hardware slowdown: the node's power supply or its cabling; ask who runs the machine"
+    ]
+    job.counters = [("gpu_held.4", lambda at: 1.0), *BRAKED_ALL_THE_TIME]
+    assert analysis(job, tmp_path / "other").findings == []
+    # A power cap is usual under full load: only a drop within the recording counts.
+    job.counters = [
+        ("gpu_clock_mhz.0", lambda at: 1500.0),
+        ("gpu_clock_max_mhz.0", lambda at: 1980.0),
+        ("gpu_throttle.0", lambda at: 0x04),
+    ]
+    assert analysis(job, tmp_path / "capped").findings == []
+
+
 def test_ranks_that_are_late_by_turns_are_an_imbalance_and_no_slow_rank(tmp_path: Path) -> None:
     job = TrainingJob(4, steps=12)
     job.late = lambda rank, step: 9_000.0 if step % 4 == rank else 0.0

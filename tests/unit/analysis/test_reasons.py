@@ -39,6 +39,15 @@ def test_memory_that_is_allocated_in_the_loop_is_named_with_what_to_try(tmp_path
     assert not any("garbage" in line for line in found.advice)
 
 
+def test_launches_that_take_long_are_named_with_what_to_try(tmp_path: Path) -> None:
+    """The real trace of an MI250 is such: the first launch loads the code."""
+    job = TrainingJob()
+    job.pause_us, job.pause_call = 4_000.0, "hipLaunchKernel"
+    found = only(job, tmp_path, "host_wait")
+    assert any("meanwhile the host is in hipLaunchKernel" in line for line in found.evidence)
+    assert "the first of a kernel loads its code" in found.advice[0]
+
+
 def test_a_host_in_no_operator_and_no_call_is_pythons_own_doing(tmp_path: Path) -> None:
     job = TrainingJob()
     job.pause_us = 4_000.0

@@ -212,3 +212,25 @@ def test_a_group_fetched_again_after_an_interruption_has_its_tracks_once(tmp_pat
     assert Path(process.fetched).read_bytes() == once
     assert json.loads(once)["distributedInfo"] == {"rank": 3, "world_size": 8}
     assert len(fakes.traces.fetches) == 1
+
+
+def test_a_trace_has_the_gpus_of_its_own_process_and_no_other_processes(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_bytes(TRACE)
+    samples = (
+        block(
+            BEGIN_NS, {"gpu_process.5.77": [1.0, None], "gpu_process.6.778": [1.0, 1.0], "gpu_clock_mhz.0": [9.0, 9.0]}
+        ),
+        block(BEGIN_NS, {"gpu_process.4.8": [1.0]}),
+    )
+    amended = HostTracks().add(
+        lambda: samples,
+        str(tmp_path / "t.json"),
+        str(tmp_path / "out.json"),
+        begin_wall_ns=BEGIN_NS,
+        duration_us=300_000.0,
+        sha256=FILE.sha256,
+        host_pid=77,
+    )
+    assert amended.tracks == 2
+    events = json.loads((tmp_path / "out.json").read_bytes())["traceEvents"]
+    assert {event["name"] for event in events if event["ph"] == "C"} == {"host gpu_held.5", "host gpu_clock_mhz.0"}

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from dynolog.model.capture import CaptureState
-from dynolog.profiling.observations import Checked
+from dynolog.profiling.observations import Checked, NothingThere
 from fakes.profiling import CONFIG, FILE, ITERATIONS, FakeService, facts
 
 MS = 1_000_000
@@ -111,5 +111,15 @@ def test_a_lost_reply_for_iterations_begins_anew_at_the_next_one(service: Sample
 def test_a_process_that_ends_before_it_was_asked_ends_the_wish(service: Sampled) -> None:
     (capture,) = service.ask(host_interval_ms=100).captures
     service.end(100)
+    assert service.service.progress(capture.request_id)[0].captures[0].state is CaptureState.FAILED
+    assert service.seen.over == [capture.id]
+
+
+def test_a_trainer_that_dies_while_it_records_ends_the_wish(service: Sampled) -> None:
+    (capture,) = service.ask(host_interval_ms=100).captures
+    assert service.poll(100)
+    service.poll(100, mask=1)
+    service.end(100)
+    service.watch.report(capture.id, NothingThere())
     assert service.service.progress(capture.request_id)[0].captures[0].state is CaptureState.FAILED
     assert service.seen.over == [capture.id]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dynolog.model.errors import SourceUnavailable
-from dynolog.model.gpu import GpuReading, ProfilingState
+from dynolog.model.gpu import GpuReading, GpuSample, ProfilingState
 from dynolog.sources.gpu_backend import GpuOptions
 from dynolog.sources.gpu_child import ChildFailed
 from dynolog.sources.gpu_source import GpuSource
@@ -129,6 +129,40 @@ def test_the_status_tells_of_a_call_that_hangs_before_it_is_given_up(sourced: So
     assert "no answer for more than two intervals" in source.status().why
     sourced.machine.hold.set()
     wait_until(lambda: source.status().why == "")
+
+
+def test_a_sample_beside_those_of_the_collector_is_made_when_that_is_cheap(sourced: Sourced) -> None:
+    """It goes to whoever gets all samples; the collector still gets one of its own. A reading of 0.1 s is followed by 4.9 s of rest."""
+    source, clock = sourced.source, sourced.machine.clock
+    source.freshen()
+    assert sourced.calls() == []  # nobody reads: nothing is begun
+    came: list[GpuSample | None] = []
+    source.on_sample = came.append
+
+    def slow(sample: GpuSample) -> GpuSample:
+        clock.move(0.1)
+        return sample
+
+    sourced.machine.change = slow
+    assert source.read() is not None
+    clock.move(4.8)
+    source.freshen()
+    assert sourced.calls() == ["open", "sample"]
+    clock.move(0.1)
+    source.freshen()
+    wait_until(lambda: len(came) == 2)
+    source.freshen()
+    assert source.read() is not None
+    assert sourced.calls() == ["open", *["sample"] * 3]
+    sourced.machine.answers["dcgm", "sample"] = ChildFailed("its process ended in sample: SIGSEGV")
+    with pytest.raises(SourceUnavailable):
+        source.read()
+    clock.move(60)
+    made = len(sourced.calls())
+    source.freshen()
+    assert source.status().why
+    assert not source._is_asked
+    assert len(sourced.calls()) == made, "a driver that fails is left to the collector"
 
 
 def test_an_error_of_our_own_is_told_too(sourced: Sourced, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ from dynolog.analysis.rank.rank_summary import RankSummary
 from dynolog.analysis.wording import ms, pct, short
 
 _WORTH_NAMING, _MOSTLY = 0.1, 0.3  # of the gaps
+_LAUNCH = re.compile(r"\A(cuda|hip)(\w*Launch|GraphLaunch)|\Acu\w*Launch", re.IGNORECASE)
 _MEMORY_CALL = re.compile(r"\A(cuda|hip)(Malloc|Free)|\Acu(Mem|Address)|emptyCache", re.IGNORECASE)
 
 
@@ -124,6 +125,12 @@ def _meanwhile(gaps: GapWork) -> tuple[list[str], list[str]]:
         advice.append(
             "memory of the device is allocated and freed in the loop: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, fewer "
             "different shapes, less memory in use, no `empty_cache()`"
+        )
+    launching_us = sum(row.total_us for row in gaps.calls if _LAUNCH.search(row.name))
+    if launching_us * 1000 >= _MOSTLY * gaps.gaps_ns:
+        advice.append(
+            "launches themselves take long: the first of a kernel loads its code, so record later (NVIDIA: or set "
+            "`CUDA_MODULE_LOADING=EAGER`); if they always do, a tool or the driver holds them up"
         )
     if gaps.outside_ns >= _MOSTLY * gaps.gaps_ns:
         evidence.append(f"for {ms(gaps.outside_ns)} the host is in no operator and no call: Python itself")

@@ -35,6 +35,14 @@ LEAST_SHARE = {
 _FEWEST_STEPS = 5
 _SPREAD = 1.3  # the longest step against the median
 _SLOW_COPY_BYTES_PER_S = 8e9
+# By what THROTTLE_REASONS names; all of it where the trace tells no reason.
+_CLOCK_ADVICE = {
+    ("power brake", "hardware slowdown"): (
+        "power brake, hardware slowdown: the node's power supply or its cabling; ask who runs the machine"
+    ),
+    ("heat (hardware)", "heat (software)"): "heat: cooling, fans, neighbours (`dyno gpus`)",
+    ("power cap",): "power cap: the limit that is set, beside the highest that can be (`nvidia-smi -q -d POWER`)",
+}
 
 
 def rank_findings(ranks: Sequence[RankSummary]) -> list[Finding]:
@@ -84,16 +92,16 @@ def _clock_drop(kind: str, concerned: list[Concerned]) -> Finding:
     assert worst.device is not None
     drop = worst.device.clock_drop
     assert drop is not None
-    title = f"GPU clock dropped to {drop.low_mhz:,.0f} MHz" + (f": {drop.reason}" if drop.reason else "")
+    title = f"GPU clock dropped to {drop.low_mhz:,.0f} MHz" + (f": {', '.join(drop.reasons)}" if drop.reasons else "")
+    never = "" if drop.seen_full else ", which it never reached here"
     evidence = [
         (
-            f"{ms(drop.low_ns)} of busy time below {drop.full_mhz:,.0f} MHz on device {drop.device} (rank {worst.rank.rank}); "
-            "lost is what the full clock would have saved, if all work followed the clock"
+            f"{ms(drop.low_ns)} of busy time below {drop.full_mhz:,.0f} MHz on GPU {drop.device} of its host{never} "
+            f"(rank {worst.rank.rank}); lost is what the full clock would have saved, if all work followed the clock"
         )
     ]
     advice = [
-        "power brake, hardware slowdown: the node's power supply or its cabling; ask who runs the machine",
-        "heat: cooling, neighbours; power cap: `nvidia-smi -q -d POWER`",
+        sentence for reasons, sentence in _CLOCK_ADVICE.items() if not drop.reasons or set(reasons) & set(drop.reasons)
     ]
     return finding(kind, concerned, title, evidence, advice)
 
@@ -117,7 +125,7 @@ def _step_spread(kind: str, concerned: list[Concerned]) -> Finding:
         "the data loader": lambda step: step.data_loader_ns,
     }
     evidence = [
-        f"steps {', '.join(str(step.number) for step in slow[:10])} of {len(steps.whole)} (rank {worst.rank.rank})"
+        f"{len(slow)} of {len(steps.whole)} steps: {', '.join(str(step.number) for step in slow[:10])} (rank {worst.rank.rank})"
     ]
     for what, of in parts.items():
         more = of(slowest) - statistics.median(of(step) for step in steps.whole)

@@ -9,7 +9,7 @@ from dynolog.analysis.rank.collective_clock import Ends, collective_ends
 from dynolog.analysis.rank.duration_table import DurationRow, Samples, duration_table, samples
 from dynolog.analysis.rank.gap_work import GapWork, gap_work
 from dynolog.analysis.rank.gpu_work import GpuWork, gpu_work
-from dynolog.analysis.rank.host_counters import ClockDrop, Held, clock_drop, host_counters, means
+from dynolog.analysis.rank.host_counters import ClockDrop, Held, clock_drop, gpu_of, host_counters, means
 from dynolog.analysis.rank.idle_causes import IdleGaps, data_loader_spans, idle_gaps, waiting_calls
 from dynolog.analysis.rank.launches import LaunchFacts, kernel_share, launch_facts, launch_rows
 from dynolog.analysis.rank.memory_traffic import CopyRow, memory_traffic
@@ -134,7 +134,12 @@ def summarise_trace(trace: TraceColumns, head: TraceFileHead) -> RankResult:
         begin_ns=span[0],
         span_ns=span[1] - span[0],
         events=trace.report.events,
-        devices=[_device(trace, tree, done, counters) for done in zip(work, launches, parts, strict=True)],
+        devices=[
+            _device(
+                trace, tree, done, counters, gpu_of(counters, done[0].device or 0, [one.device or 0 for one in work])
+            )
+            for done in zip(work, launches, parts, strict=True)
+        ],
         steps=step_facts(trace, parts[busiest] if work else None, loader),
         data_loader_ns=loader.total_ns,
         kernels=duration_table(trace.names, kernel_names, kernel_ns),
@@ -154,7 +159,7 @@ def summarise_trace(trace: TraceColumns, head: TraceFileHead) -> RankResult:
 
 
 def _device(
-    trace: TraceColumns, tree: CallTree, done: tuple[GpuWork, Integers, Occupation], counters: dict[str, Held]
+    trace: TraceColumns, tree: CallTree, done: tuple[GpuWork, Integers, Occupation], counters: dict[str, Held], gpu: int
 ) -> DeviceSummary:
     work, launches, parts = done
     begin_ns, end_ns = device_span(work)
@@ -163,7 +168,7 @@ def _device(
         split=time_split(work, parts, idle.split()),
         launches=launch_facts(trace, work, launches),
         copies=memory_traffic(trace, work, parts.exposed_memory),
-        clock_drop=clock_drop(counters, work.device or 0, work.busy),
+        clock_drop=clock_drop(counters, gpu, work.busy),
         host_while=_host_while(counters, idle, begin_ns, end_ns),
         cpu_gaps=gap_work(trace, tree, idle.mainly("cpu")),
     )

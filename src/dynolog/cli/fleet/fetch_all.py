@@ -124,6 +124,7 @@ def _add_tracks(process: ProcessEntry, tracks: HostTracks, target: Target, reque
         begin_wall_ns=process.begin_wall_ns,
         duration_us=process.duration_us,
         sha256=process.sha256,
+        host_pid=process.host_pid,
     )
     process.host_tracks, process.host_note = amended.tracks, amended.note
 

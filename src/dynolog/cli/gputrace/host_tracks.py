@@ -8,7 +8,7 @@ import msgspec
 from dynolog.analysis.editing.host_tracks import CannotAdd, Window, add_tracks
 from dynolog.model.capture import CaptureInfo
 from dynolog.model.errors import DynologError, RequestError
-from dynolog.model.host_samples import SampleBlock
+from dynolog.model.host_samples import SampleBlock, of_process
 from dynolog.profiling.trace_bytes import TraceUnreadable
 from dynolog.rpc.client import NoAnswer, Target, call
 from dynolog.rpc.messages import GetHostSamples, HostSamplesReply
@@ -68,6 +68,7 @@ class HostTracks:
             begin_wall_ns=file.begin_wall_ns,
             duration_us=file.duration_us,
             sha256=file.sha256,
+            host_pid=capture.host_pid,
         )
 
     def of(self, target: Target, request_id: str) -> Callable[[], tuple[SampleBlock, ...]]:
@@ -83,11 +84,12 @@ class HostTracks:
         begin_wall_ns: int,
         duration_us: float,
         sha256: str,
+        host_pid: int,
     ) -> Amended:
-        """Write `path` with the samples of its time as `output`; when that cannot be, nothing is written, and the note says why."""
+        """Write `path`, which this process wrote, with the samples of its time as `output`; else nothing is, and the note says why."""
         window = Window(begin_wall_ns=begin_wall_ns, end_wall_ns=begin_wall_ns + int(duration_us * 1000))
         try:
-            blocks = samples()
+            blocks = tuple(of_process(samples(), host_pid))
             if not blocks:
                 return Amended(note="the daemon has no samples of that time: it takes them when asked with --with-host")
             return Amended(tracks=add_tracks(path, blocks, window, sha256, output).tracks)
