@@ -78,17 +78,26 @@ def idle_causes(events: list[Event], gpu: list[Event]) -> dict[str, int]:
     loader = [
         event for event in events if "DataLoader" in event["name"] and event.get("cat") in ("user_annotation", "cpu_op")
     ]
+    syncs = [
+        event
+        for event in events
+        if event.get("cat") in ("cuda_runtime", "cuda_driver")
+        and (event["name"].endswith("Synchronize") or event["name"] in ("cudaMemcpy", "hipMemcpy"))
+    ]
     causes: Counter[str] = Counter()
     reached = gpu[0]["end"]
     for event in gpu[1:]:
         if event["begin"] > reached:
             call = calls.get(event["args"].get("correlation"))
-            _one_gap(causes, (reached, event["begin"]), call, loader)
+            synced = any(one["begin"] <= reached < one["end"] for one in syncs)
+            _one_gap(causes, (reached, event["begin"]), call, loader, synced=synced)
         reached = max(reached, event["end"])
     return {cause: amount for cause, amount in causes.items() if amount}
 
 
-def _one_gap(causes: Counter[str], gap: tuple[int, int], call: Event | None, loader: list[Event]) -> None:
+def _one_gap(
+    causes: Counter[str], gap: tuple[int, int], call: Event | None, loader: list[Event], *, synced: bool
+) -> None:
     begin, end = gap
     if call is None:
         causes["unknown"] += end - begin
@@ -102,7 +111,7 @@ def _one_gap(causes: Counter[str], gap: tuple[int, int], call: Event | None, loa
     loading = sum(max(until - since, 0) for since, until in waiting)  # spans of one thread, which do not overlap
     causes["data_loader"] += loading
     rest = end - begin - loading
-    if end - begin <= 50_000:
+    if end - begin <= 50_000 and not (synced and call["begin"] >= begin):
         causes["launch"] += rest
     elif call["begin"] < begin:
         causes["queued"] += rest

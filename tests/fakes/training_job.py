@@ -43,6 +43,7 @@ class TrainingJob:
         self.stall_us = 0.0  # the device waits for something before the kernel in the middle
         self.late: Callable[[int, int], float] = lambda rank, step: 0.0  # what the data loader needs more
         self.syncs = 0  # `.item()` so often a step
+        self.answer_us = 300.0  # what the host then does with it
         self.slow_ranks: dict[int, float] = {}  # rank → how much longer its kernels take
         self.slow_loaders: dict[int, float] = {}  # rank → µs
         self.slow_steps: dict[int, float] = {}
@@ -158,7 +159,7 @@ class _Rank:
         end = max(begin + 5, self._free[_COMPUTE] + 5)
         self._add("cpu_op", "aten::item", begin, end - begin + 2)
         self._add("cuda_runtime", "cudaStreamSynchronize", begin + 1, end - begin, correlation=0)
-        self._host = end + 300  # what follows the answer
+        self._host = end + self._job.answer_us
 
     def _launch(self, operator: str, call: str) -> None:
         self._correlation += 1

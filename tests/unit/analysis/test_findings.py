@@ -252,6 +252,9 @@ def test_kernels_that_one_rank_runs_under_another_name_are_found(tmp_path: Path)
     job.renamed[1] = {"gemm_1": "gemm_fallback"}
     found = only(job, tmp_path, "differing_kernels")
     assert found.ranks == [1]
+    # It takes as long as what the others run.
+    assert found.gain_ns == pytest.approx(0, abs=100e3)
+    assert "11 % of the kernel time" in found.title
     assert any("gemm_fallback" in line for line in found.evidence)
     assert any("gemm_1" in line for line in found.evidence)
 

@@ -48,6 +48,56 @@ def test_launches_that_take_long_are_named_with_what_to_try(tmp_path: Path) -> N
     assert "the first of a kernel loads its code" in found.advice[0]
 
 
+def test_short_gaps_after_waits_are_no_slow_launches(tmp_path: Path) -> None:
+    """`.item()` between kernels of 60 µs: CUDA graphs, the advice against slow launches, could not even record such a step."""
+    job = TrainingJob()
+    job.kernel_us, job.operator_us, job.transfer_us, job.syncs, job.copy_us = 60.0, 12.0, 60.0, 40, 10.0
+    job.loader_us, job.answer_us = 10.0, 12.0
+    found = only(job, tmp_path, "host_wait")
+    assert "waits for the device, then begins anew" in found.title
+    assert "390 waits for the device in aten::item" in found.evidence
+    assert found.evidence[1] == "390 waits for the device in aten::item", (
+        "the most frequent, not the longest, comes first"
+    )
+
+
+def cpu_ranks(directory: Path, *work: dict[str, float]) -> Analysis:
+    """Four steps of 100 ms of ranks without a device, each with operators of so many ms; all end in a collective when the last is there."""
+    directory.mkdir(exist_ok=True)
+    paths = []
+    latest_ms = max(sum(one.values()) for one in work)
+    for rank, operators in enumerate(work):
+        events = []
+        for step in range(4):
+            at_us = begin_us = step * 100_000.0
+            events.append(operation(f"ProfilerStep#{step}", begin_us, 99_990.0, cat="user_annotation", pid=9, tid=9))
+            for name, lasts_ms in operators.items():
+                if name != "sleep":
+                    events.append(operation(name, at_us + 10, lasts_ms * 1000 - 20, pid=9, tid=9))
+                at_us += lasts_ms * 1000
+            end_us = begin_us + latest_ms * 1000 + 5_000
+            events.append(operation("gloo:all_reduce", at_us, end_us - at_us, cat="user_annotation", pid=9, tid=10))
+        path = directory / f"rank{rank}.json"
+        head = {"distributedInfo": {"backend": "gloo", "rank": rank, "world_size": len(work)}}
+        path.write_bytes(trace(events, head))
+        paths.append(str(path))
+    _, outcomes = read_ranks(paths)
+    return analyse([outcome for outcome in outcomes if isinstance(outcome, RankResult)])
+
+
+def test_a_slow_rank_without_a_device_has_its_operators_or_what_is_none_as_its_reason(tmp_path: Path) -> None:
+    usual = {"aten::mm": 20.0, "aten::add": 10.0}
+    (slow,) = cpu_ranks(tmp_path / "mm", usual, usual | {"aten::mm": 50.0}, usual).findings
+    assert slow.ranks == [1]
+    assert "aten::mm: 120 ms more than on the others" in slow.evidence
+    assert any(
+        line.startswith("its operators take 240 ms of the host, those of the others 120 ms") for line in slow.evidence
+    )
+    (slow,) = cpu_ranks(tmp_path / "sleep", usual, usual | {"sleep": 30.0}, usual).findings
+    assert slow.ranks == [1]
+    assert any("no longer than those of the others" in line and "Python itself" in line for line in slow.evidence)
+
+
 def test_a_host_in_no_operator_and_no_call_is_pythons_own_doing(tmp_path: Path) -> None:
     job = TrainingJob()
     job.pause_us = 4_000.0

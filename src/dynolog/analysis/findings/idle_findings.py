@@ -96,11 +96,14 @@ def host_wait(kind: str, concerned: list[Concerned]) -> Finding:
     title = f"GPU idle {mean_share(concerned)}: the host {why}" + (f"; {', '.join(words)}" if words else "")
     evidence = [
         (
-            f"gaps of more than {LAUNCH_GAP_NS // 1000} µs add up to {ms(idle.cpu_ns)}, the longest gap lasts {ms(idle.longest_ns)}, "
-            f"{pct(idle.after_sync_ns / max(idle.cpu_ns, 1))} of it follow a synchronisation (rank {worst.rank.rank})"
+            f"gaps of more than {LAUNCH_GAP_NS // 1000} µs or after a synchronisation add up to {ms(idle.cpu_ns)}, "
+            f"{pct(idle.after_sync_ns / max(idle.cpu_ns, 1))} of it after one; the longest gap lasts {ms(idle.longest_ns)} "
+            f"(rank {worst.rank.rank})"
         )
     ]
-    evidence += [f"{sync.count} waits for the device in {short(sync.name)}" for sync in worst.rank.syncs[:2] if synced]
+    # Each wait costs a gap, however long it lasts: a step's last one covers all of its work.
+    often = sorted(worst.rank.syncs, key=lambda sync: -sync.count)[:2]
+    evidence += [f"{sync.count} waits for the device in {short(sync.name)}" for sync in often if synced]
     meanwhile, tries = _meanwhile(worst.device.cpu_gaps)
     evidence += meanwhile
     advice = (

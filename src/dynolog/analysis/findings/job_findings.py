@@ -82,16 +82,20 @@ def _differing(rows: Sequence[DifferingKernel], ranks: Sequence[RankSummary]) ->
         sides.setdefault(tuple(few), []).append(row)
     found = []
     for differing, kernels in sides.items():
-        # Either these ranks run what the others do not, or the others do.
-        time_us = max(sum(row.mean_us for row in kernels if list(differing) == side(row)) for side in (_with, _without))
-        share = time_us / max(statistics.mean(totals[rank.rank] for rank in ranks if rank.kernels), 1e-9)
-        if share < _DIFFERENCE_SHARE:
+        own_us, usual_us = (
+            sum(row.mean_us for row in kernels if list(differing) == side(row)) for side in (_with, _without)
+        )
+        whole_us = max(statistics.mean(totals[rank.rank] for rank in ranks if rank.kernels), 1e-9)
+        time_share = max(own_us, usual_us) / whole_us
+        if time_share < _DIFFERENCE_SHARE:
             continue
+        # What one side runs instead of the other's takes time as well: only the difference can be won.
+        share = abs(own_us - usual_us) / whole_us
         value, per = job_gain(ranks, share)
         found.append(
             Finding(
                 kind="differing_kernels",
-                title=f"Other kernels on {rank_list(differing)} than on the rest: {pct(share)} of the kernel time",
+                title=f"Other kernels on {rank_list(differing)} than on the rest: {pct(time_share)} of the kernel time",
                 gain_ns=value,
                 per=per,
                 share=share,

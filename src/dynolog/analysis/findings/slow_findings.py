@@ -127,29 +127,40 @@ def _longer_kernels(slow: Sequence[RankSummary], others: Sequence[RankSummary]) 
     computed, usual = statistics.median(own), statistics.median(theirs)
     if computed < _MORE * usual:
         return [f"{who} no longer than the others ({ms(computed)}, the others {ms(usual)}): {whose} late"]
-    lines = [f"{who} {ms(computed)}, the others {ms(usual)}"]
     times, usual_times = (
-        [{row.name: row.total_us for row in rank.kernels} for rank in side] for side in (slow, others)
+        [{row.name: row.total_us for row in rank.kernels if not is_communication(row.name)} for rank in side]
+        for side in (slow, others)
     )
-    excess = {
-        name: _usual_us(times, name) - _usual_us(usual_times, name)
-        for name in {name for table in times for name in table}
-        if not is_communication(name)
-    }
-    longer = sorted((name for name in excess if excess[name] > 0), key=lambda name: -excess[name])[:2]
-    return lines + [f"{short(name)}: {ms(excess[name] * 1000)} more than on the others" for name in longer]
-
-
-def _usual_us(tables: Sequence[dict[str, float]], name: str) -> float:
-    return statistics.median(table.get(name, 0.0) for table in tables)
+    return [f"{who} {ms(computed)}, the others {ms(usual)}", *_most_longer(times, usual_times)]
 
 
 def _longer_host(slow: Sequence[RankSummary], others: Sequence[RankSummary]) -> list[str]:
     """For traces of the CPU alone."""
     if any(rank.main is not None for rank in slow):
         return []
-    own, usual = (
-        statistics.median(sum(row.self_us for row in rank.operators) for rank in side) for side in (slow, others)
+    times, usual_times = (
+        [{row.name: row.self_us for row in rank.operators} for rank in side] for side in (slow, others)
     )
-    words = "its operators take" if len(slow) == 1 else "their operators take"
-    return [f"{words} {ms(own * 1000)} of the host, those of the others {ms(usual * 1000)}"] if own > usual else []
+    own, usual = (1000 * statistics.median(sum(table.values()) for table in side) for side in (times, usual_times))
+    whose, who = ("its", "it is") if len(slow) == 1 else ("their", "they are")
+    if own < _MORE * usual:
+        return [
+            f"{whose} operators take no longer than those of the others ({ms(own)}, the others {ms(usual)}): {who} late outside of "
+            "them, in Python itself or waiting"
+        ]
+    return [
+        f"{whose} operators take {ms(own)} of the host, those of the others {ms(usual)}",
+        *_most_longer(times, usual_times),
+    ]
+
+
+def _most_longer(times: Sequence[dict[str, float]], usual_times: Sequence[dict[str, float]]) -> list[str]:
+    """The two names that take most more time on the slow ranks, in tables of µs by rank."""
+    names = {name for table in times for name in table}
+    excess_us = {name: _usual_us(times, name) - _usual_us(usual_times, name) for name in names}
+    longer = sorted((name for name in excess_us if excess_us[name] > 0), key=lambda name: -excess_us[name])[:2]
+    return [f"{short(name)}: {ms(excess_us[name] * 1000)} more than on the others" for name in longer]
+
+
+def _usual_us(tables: Sequence[dict[str, float]], name: str) -> float:
+    return statistics.median(table.get(name, 0.0) for table in tables)

@@ -81,7 +81,9 @@ def idle_gaps(trace: TraceColumns, work: GpuWork, launches: Integers, begin_ns: 
     loader = _within(named_on_host(trace, _DATA_LOADER), idle.begin_ns, ready_ns, known)
     ranks = np.minimum(_within(named_on_host(trace, _HOST_COLLECTIVE), idle.begin_ns, ready_ns, known), waited - loader)
     rest = waited - loader - ranks
-    short = lengths <= LAUNCH_GAP_NS
+    after_sync = _waiting_at(trace, idle.begin_ns)
+    # A host that has just waited for the device is not slow at launching, however short the gap; what it had handed over before is.
+    short = (lengths <= LAUNCH_GAP_NS) & ~(after_sync & known & (called_ns >= idle.begin_ns))
     late = (called_ns < idle.begin_ns) & ~short & known  # handed over before the gap: the host is not what it waits for
     return IdleGaps(
         gaps=idle,
@@ -93,7 +95,7 @@ def idle_gaps(trace: TraceColumns, work: GpuWork, launches: Integers, begin_ns: 
             "queued": np.where(late, queued, 0),
             "unknown": np.where(known, 0, lengths),
         },
-        after_sync=_waiting_at(trace, idle.begin_ns),
+        after_sync=after_sync,
     )
 
 
