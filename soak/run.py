@@ -35,10 +35,10 @@ def survive(world: World, fault: Fault, seconds: float) -> dict[str, Any]:
             world.wait_for(lambda: fault.works(world), "what must work meanwhile does", 60)
             if not fault.stops:
                 time.sleep(seconds)
-            said = is_said(world, fault.words, log_before)
+            said = is_said(world, fault.words)
         world.wait_for(lambda: fault.recovered(world), "it is over", 60)
         if not said:
-            world.wait_for(lambda: is_said(world, fault.words, log_before), f"the daemon speaks of it: {fault.words}")
+            world.wait_for(lambda: is_said(world, fault.words), f"its status speaks of it: {fault.words}")
         # Trainers that were waiting get their answers.
         time.sleep(2)
     except (AssertionError, OSError, ValueError) as error:

@@ -224,7 +224,7 @@ class World:
         return next(dict(one) for one in self.status()["daemon"]["collectors"] if one["name"] == name)
 
     def words(self) -> str:
-        """What a person is told: `dyno status --verbose`, and the log."""
+        """What a person is told by `dyno status --verbose`."""
         dyno = subprocess.run(
             [sys.executable, "-m", "dynolog.cli.main", "--unix", str(self.unix), "status", "--verbose"],
             capture_output=True,

@@ -10,7 +10,7 @@ from dynolog.model.gpu_view import GpuDevice, GpuStatus
 from dynolog.model.host_samples import SamplePage
 from dynolog.model.metric import Catalogue, Kind, Metric
 from dynolog.model.record import Record
-from dynolog.model.status import DaemonStatus, IpcStatus, SelfStatus
+from dynolog.model.status import DaemonStatus, IpcStatus, RecentTrouble, SelfStatus
 from dynolog.model.trace_request import Caller, RequestProgress, TraceOutcome, TraceRequest
 from dynolog.model.trainer import TrainerInfo, TrainerState
 from dynolog.rpc.services import Services, WrittenTrace
@@ -161,6 +161,9 @@ class FakeStatusService:
 
     def health(self) -> int:
         return self.status
+
+    def recent(self) -> tuple[RecentTrouble, ...]:
+        return self.daemon.recent
 
     def describe(self) -> DaemonStatus:
         return self.daemon

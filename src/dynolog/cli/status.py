@@ -5,7 +5,7 @@ import sys
 
 from dynolog.cli.exit_codes import DONE
 from dynolog.cli.printable import printable
-from dynolog.cli.quantities import gpu_pause
+from dynolog.cli.quantities import count, gpu_pause
 from dynolog.cli.reply_text import ask, show_answer
 from dynolog.cli.target_words import command_for
 from dynolog.model.errors import DynologError
@@ -45,19 +45,23 @@ class Status:
             print(
                 f"A dynolog answers on {printable(str(target))}: `{command_for(target, 'status', '--verbose')}` says more."
             )
-        if until_ns := _paused_until(target):
-            print(gpu_pause(until_ns))
+        told = _time_reply(target)
+        if told.gpu_paused_until_wall_ns:
+            print(gpu_pause(told.gpu_paused_until_wall_ns))
+        if told.recent_troubles:
+            what = count(told.recent_troubles, "trouble")
+            print(f"{what} in the last hour: `{command_for(target, 'status', '--verbose')}` says what went wrong.")
         return DONE
 
 
-def _paused_until(target: Target) -> int:
-    """Until when GPU profiling is paused. A second question, because the plain answer is that of the public dynolog; which one ignores what
-    is added to the question.
+def _time_reply(target: Target) -> StatusReply:
+    """Pauses and troubles. A second question, because the plain answer is that of the public dynolog; which one ignores what is added to
+    the question.
     """
     try:
-        return call(target, GetStatus(time=True), StatusReply).gpu_paused_until_wall_ns
+        return call(target, GetStatus(time=True), StatusReply)
     except DynologError:  # it has just answered the plain question, which is what was asked
-        return 0
+        return StatusReply(status=1)
 
 
 def _print_more(target: Target) -> None:

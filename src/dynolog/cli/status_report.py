@@ -1,5 +1,6 @@
 """What `dyno status --verbose` prints of a daemon."""
 
+import time
 from collections.abc import Iterable, Sequence
 
 from dynolog.cli.gpus.table import no_gpus, source_lines
@@ -7,7 +8,15 @@ from dynolog.cli.printable import printable
 from dynolog.cli.quantities import age, count, duration, size
 from dynolog.cli.table import table, terminal_columns
 from dynolog.cli.trainers_table import no_trainers, trainers_table
-from dynolog.model.status import CollectorState, CollectorStatus, DaemonStatus, ExporterStatus, IpcStatus, SelfStatus
+from dynolog.model.status import (
+    CollectorState,
+    CollectorStatus,
+    DaemonStatus,
+    ExporterStatus,
+    IpcStatus,
+    RecentTrouble,
+    SelfStatus,
+)
 from dynolog.model.trainer import TrainerInfo
 
 _A_MINUTE_S = 60
@@ -23,6 +32,7 @@ def report(daemon: DaemonStatus, trainers: Sequence[TrainerInfo]) -> str:
         _ipc(daemon.ipc),
         _trainers(daemon, trainers),
         _missing(daemon),
+        _recent(daemon.recent, daemon.wall_ns),
     )
     return "\n\n".join(filter(None, paragraphs))
 
@@ -135,3 +145,14 @@ def _missing(daemon: DaemonStatus) -> str:
     if not daemon.missing:
         return ""
     return "\n".join(map(printable, ("Missing here, and how to get it:", *(f"  {what}" for what in daemon.missing))))
+
+
+def _recent(troubles: Sequence[RecentTrouble], now_wall_ns: int) -> str:
+    if not troubles:
+        return ""
+    lines = []
+    for trouble in troubles:
+        at = time.strftime("%H:%M:%S", time.gmtime(trouble.wall_ns // 1_000_000_000))
+        often = f", {trouble.times:,} times" if trouble.times > 1 else ""
+        lines.append(f"  {at} UTC ({age(trouble.wall_ns, now_wall_ns)}{often})  {trouble.text}")
+    return "\n".join(map(printable, ("Went wrong in the last hour:", *lines)))

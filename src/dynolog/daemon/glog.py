@@ -44,6 +44,8 @@ class GlogSink:
         self._unreported = 0
         self.lost_lines = 0
         self.last_error = ""
+        # By the monotonic clock, 0 before the first loss.
+        self.lost_ns = 0
         self._open()
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
@@ -101,6 +103,7 @@ class GlogSink:
     def _count_lost(self, lines: int, reason: str) -> None:
         self.lost_lines += lines
         self._unreported += lines
+        self.lost_ns = time.monotonic_ns()
         self.last_error = reason
 
     def _run(self) -> None:
@@ -197,7 +200,9 @@ class GlogHandler(logging.Handler):
         self._sink = sink
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue one record, with its traceback when it has one, as one line."""
+        """Queue one record, with its traceback when it has one, as one line; none that repeats what the log has."""
+        if getattr(record, "is_repeat", False):
+            return
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             # Tracebacks are rare; the module is not.

@@ -14,6 +14,7 @@ from dynolog.daemon import exit_codes
 from dynolog.daemon.flag_parser import ParsedFlags
 from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.idle_flags import idle_flags
+from dynolog.daemon.recent_troubles import RecentTroubles
 from dynolog.daemon.service_manager import ServiceManager
 from dynolog.daemon.wiring import Daemon
 from dynolog.exporters.registry import LIVE_FLAGS
@@ -49,10 +50,16 @@ class LifeCycle:
     """Runs one daemon. `reread` parses the command line and flag files again, for a reload."""
 
     def __init__(
-        self, settings: Settings, sink: GlogSink, reread: Callable[[], ParsedFlags], said: tuple[str, ...]
+        self,
+        settings: Settings,
+        sink: GlogSink,
+        troubles: RecentTroubles,
+        reread: Callable[[], ParsedFlags],
+        said: tuple[str, ...],
     ) -> None:
         self._settings = settings
         self._sink = sink
+        self._troubles = troubles
         self._reread = reread
         self._said = said
         self._daemon: Daemon | None = None
@@ -81,7 +88,7 @@ class LifeCycle:
         _log.info("Starting dynolog, version = %s", __version__)
         for sentence in (*self._said, *idle_flags(self._settings)):
             _log.warning("%s", sentence)
-        daemon = self._daemon = Daemon(self._settings, self._sink, loop, self._said, reload=self)
+        daemon = self._daemon = Daemon(self._settings, self._sink, self._troubles, loop, said=self._said, reload=self)
         try:
             daemon.rpc.start()
             if daemon.ipc is not None:
@@ -113,7 +120,7 @@ class LifeCycle:
         names = [status.name for status in daemon.pipeline.statuses()]
         _log.info("Running kernel monitor loop : interval = %g s. Collectors: %s", interval, ", ".join(names) or "none")
         if not daemon.exporters:
-            _log.warning("no destination is on: records are kept for dyno metrics only; --use_JSON logs them")
+            _log.warning("no destination is on: records are kept for dyno metrics only: --use_JSON logs them")
         if self._settings.text("spool_dir") and not any(status.spool for status in daemon.fanout.statuses()):
             _log.warning("--spool_dir has no effect: no exporter that keeps records for later is on")
         _log.info("dynolog is ready")

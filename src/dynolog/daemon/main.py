@@ -11,6 +11,7 @@ from dynolog.daemon.flag_parser import FlagParser
 from dynolog.daemon.flags import declared_flags
 from dynolog.daemon.glog import GlogHandler, GlogSink
 from dynolog.daemon.log_lines import lines_of
+from dynolog.daemon.recent_troubles import RecentTroubles
 from dynolog.exporters.log import LOG_FORMAT
 from dynolog.model.errors import DynologError, FlagError
 from dynolog.model.flag import Flag, Settings
@@ -99,13 +100,15 @@ def _run(settings: Settings, flags: Sequence[Flag], given: list[str], said: tupl
         settings.integer("minloglevel"),
         lines_of(settings.text(LOG_FORMAT.name)),
     )
-    handler = GlogHandler(sink)
+    troubles = RecentTroubles()
+    handlers = (GlogHandler(sink), troubles)
     root = logging.getLogger()
-    root.addHandler(handler)
+    for handler in handlers:
+        root.addHandler(handler)
     root.setLevel(logging.INFO)
     code = exit_codes.STOPPED
     try:
-        LifeCycle(settings, sink, lambda: FlagParser(flags).parse(given), said).run()
+        LifeCycle(settings, sink, troubles, lambda: FlagParser(flags).parse(given), said).run()
     except DynologError as error:
         if settings.text("log_file"):  # without one the next line is in the same place
             root.error("dynolog ends: %s", error)
@@ -116,7 +119,8 @@ def _run(settings: Settings, flags: Sequence[Flag], given: list[str], said: tupl
         logging.getLogger(__name__).exception("dynolog ends because of an error of its own")
         code = exit_codes.FAILED
     finally:
-        root.removeHandler(handler)
+        for handler in handlers:
+            root.removeHandler(handler)
         sink.close(_LOG_FLUSH_S)
     return code
 

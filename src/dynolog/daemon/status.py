@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from dynolog import __version__
 from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.idle_flags import idle_flags
-from dynolog.model.status import CollectorState, DaemonStatus, IpcStatus, SelfStatus
+from dynolog.daemon.recent_troubles import KEPT_NS, RecentTroubles
+from dynolog.model.status import CollectorState, DaemonStatus, IpcStatus, RecentTrouble, SelfStatus
 from dynolog.sources.own_process import OwnProcessReader
 
 if TYPE_CHECKING:
@@ -20,9 +21,12 @@ _BAD = (CollectorState.UNAVAILABLE, CollectorState.FAILING, CollectorState.STALL
 class Status:
     """Answers for the whole daemon (rpc.services.StatusService). `said` are the sentences about its flags at start."""
 
-    def __init__(self, daemon: "Daemon", sink: GlogSink, hostname: str, said: tuple[str, ...]) -> None:
+    def __init__(
+        self, daemon: "Daemon", sink: GlogSink, troubles: RecentTroubles, hostname: str, said: tuple[str, ...]
+    ) -> None:
         self._daemon = daemon
         self._sink = sink
+        self._troubles = troubles
         self._hostname = hostname
         self._said = said
         self._process = OwnProcessReader()
@@ -49,7 +53,25 @@ class Status:
             active_captures=daemon.traces.active_captures,
             missing=self._missing(),
             gpu=daemon.gpus.status() if daemon.gpus.is_enabled else None,
+            recent=self.recent(),
         )
+
+    def recent(self) -> tuple[RecentTrouble, ...]:
+        """What went wrong in the last hour, but for what another part of the status says now."""
+        daemon = self._daemon
+        collectors = [one.error for one in daemon.pipeline.statuses()]
+        exporters = [one.error for one in daemon.fanout.statuses()]
+        standing = (*collectors, *exporters, *self._missing())
+        return (*self._troubles.since_an_hour(standing), *self._lost_lines())
+
+    def _lost_lines(self) -> tuple[RecentTrouble, ...]:
+        """What the log lost cannot have been logged."""
+        sink = self._sink
+        ago_ns = time.monotonic_ns() - sink.lost_ns
+        if not sink.lost_lines or ago_ns > KEPT_NS:
+            return ()
+        text = f"{sink.lost_lines} log lines were lost since the start, lately: {sink.last_error}"
+        return (RecentTrouble(wall_ns=time.time_ns() - ago_ns, text=text),)
 
     def _own(self) -> SelfStatus:
         now = self._process.read()
@@ -79,6 +101,4 @@ class Status:
             sentences.append("IPC monitor is off, so no process can be traced: start dynolog with --enable_ipc_monitor")
         if not daemon.exporters:
             sentences.append("no destination is on: records are kept for dyno metrics only: --use_JSON logs them")
-        if self._sink.lost_lines:
-            sentences.append(f"{self._sink.lost_lines} log lines were lost: {self._sink.last_error}")
         return tuple(sentences)

@@ -12,6 +12,7 @@ from dynolog.daemon.glog import GlogSink
 from dynolog.daemon.gpu_owners import GpuOwners
 from dynolog.daemon.gpus import Gpus
 from dynolog.daemon.host_sampling import HostSampling
+from dynolog.daemon.recent_troubles import RecentTroubles
 from dynolog.daemon.status import Status
 from dynolog.exporters.registry import EXPORTERS, chosen
 from dynolog.exporters.selection.selected_exporter import Selections
@@ -76,7 +77,9 @@ class Daemon:
         self,
         settings: Settings,
         sink: GlogSink,
+        troubles: RecentTroubles,
         loop: asyncio.AbstractEventLoop,
+        *,
         said: tuple[str, ...] = (),
         reload: ReloadService | None = None,
     ) -> None:
@@ -136,7 +139,7 @@ class Daemon:
                 name=settings.text("ipc_fabric_name"),
                 file_name=IPC_NAME,
             )
-        self.status = Status(self, sink, hostname(), said)
+        self.status = Status(self, sink, troubles, hostname(), said)
         services = Services(
             traces=self.traces,
             metrics=self.latest,

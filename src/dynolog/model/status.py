@@ -110,9 +110,17 @@ class SelfStatus(msgspec.Struct, frozen=True, kw_only=True):
     uptime_s: float
 
 
+class RecentTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that went wrong within the last hour: when it last did (Unix ns), in words, and how often since it was first kept."""
+
+    wall_ns: int
+    text: str
+    times: int = 1
+
+
 class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `dyno status --verbose` shows. `missing` says what cannot work here, why, and what would give it; `gpu` is None unless
-    GPUs are monitored.
+    """Everything `dyno status --verbose` shows. `missing` says what cannot work here, why, and what would give it; `recent` what went wrong
+    in the last hour and may be over; `gpu` is None unless GPUs are monitored.
     """
 
     version: str
@@ -126,3 +134,4 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     active_captures: int = 0
     missing: tuple[str, ...] = ()
     gpu: GpuStatus | None = None
+    recent: tuple[RecentTrouble, ...] = ()

@@ -261,8 +261,12 @@ class CollectorRun:
         self._error = ""
 
     def _say(self, text: str, error: Exception | None = None, level: int = logging.WARNING) -> None:
-        """Once for each distinct text. A traceback reads source files, so it waits for `say_unsaid`."""
+        """Once for each distinct text; how often it was is kept for the status only (daemon.recent_troubles). A traceback reads source
+        files, so it waits for `say_unsaid`.
+        """
         if text in self._said:
+            if level >= logging.WARNING and self._failures_in_row <= 1:
+                _log.log(level, text, extra={"is_repeat": True})
             return
         if len(self._said) >= _MOST_TEXTS:
             self._said.clear()

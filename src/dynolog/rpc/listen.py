@@ -8,6 +8,7 @@ import stat
 
 from dynolog.model.errors import DynologError, SourceUnavailable
 from dynolog.sources import inet_diag
+from dynolog.sources.host_files import HostFiles
 
 BACKLOG = 4096
 MAX_UNIX_PATH_BYTES = 107
@@ -120,6 +121,22 @@ def _by_whom(port: int) -> str:
     return f" by {process[1]} (pid {process[0]})" if process else f" by a process of uid {holder.uid}"
 
 
+def off_ipv6(addresses: tuple[str, ...], host: HostFiles | None = None) -> str:
+    """A sentence when IPv6 was switched off after some of these (as RpcServer.addresses has them) were listened on, else ""."""
+    lost = [address for address in addresses if address.startswith("[")]
+    if not lost:
+        return ""
+    try:
+        if (host or HostFiles("/")).read("proc/net/if_inet6").strip():
+            return ""
+    except OSError:
+        return ""
+    return (
+        f"IPv6 is off here now: nobody reaches {', '.join(lost)} by it, IPv4 goes on: "
+        "sysctl net.ipv6.conf.all.disable_ipv6=0 switches it on"
+    )
+
+
 def default_unix_path() -> str:
     """Where the unix socket is unless told otherwise; "" where there is no place for it."""
     if os.geteuid() == 0:
@@ -129,10 +146,15 @@ def default_unix_path() -> str:
 
 
 class UnixListener:
-    """The unix socket: everybody of this machine may connect, rights go by uid. Raises CannotListen."""
+    """The unix socket: everybody of this machine may connect, rights go by uid. Raises CannotListen.
+
+    `left_behind_ns` is when a daemon made the socket that was found here without anybody listening on it (Unix ns), 0 when there was none:
+    one that is stopped removes it, so that one was killed, or crashed.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.left_behind_ns = 0
         if len(os.fsencode(path)) > MAX_UNIX_PATH_BYTES:
             raise CannotListen(f"unix socket {path}: the path is longer than {MAX_UNIX_PATH_BYTES} bytes")
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
@@ -154,7 +176,8 @@ class UnixListener:
 
     def _remove_stale(self) -> None:
         try:
-            if not stat.S_ISSOCK(os.lstat(self.path).st_mode):
+            facts = os.lstat(self.path)
+            if not stat.S_ISSOCK(facts.st_mode):
                 raise CannotListen(f"unix socket {self.path}: there is another file of that name")
         except FileNotFoundError:
             return
@@ -164,6 +187,7 @@ class UnixListener:
             except ConnectionRefusedError:
                 # Nobody listens: its daemon died without removing it.
                 os.unlink(self.path)
+                self.left_behind_ns = facts.st_mtime_ns
                 return
             except BlockingIOError:
                 pass

@@ -39,12 +39,13 @@ class GetStatus(msgspec.Struct, frozen=True, kw_only=True, tag_field="fn", tag="
 
 class StatusReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`status` 1, or 0 while the GPU source fails; no defaults so that it is always there. `gpu_paused_until_wall_ns` is 0
-    unless GPU profiling is paused.
+    unless GPU profiling is paused. `recent_troubles` is how many things went wrong in the last hour.
     """
 
     status: int
     wall_ns: int = 0
     gpu_paused_until_wall_ns: int = 0
+    recent_troubles: int = 0
     daemon: DaemonStatus | None = None
 
 

@@ -200,6 +200,7 @@ class Methods:
                 status=status,
                 wall_ns=self._clock.wall_ns(),
                 gpu_paused_until_wall_ns=self._services.gpus.status().paused_until_wall_ns,
+                recent_troubles=len(self._services.status.recent()),
                 daemon=daemon,
             )
         )

@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import socket
+import time
 from typing import TYPE_CHECKING
 
 from dynolog.model.clock import Clock, SystemClock
@@ -17,7 +18,7 @@ from dynolog.rpc.authz_file import read_policy
 from dynolog.rpc.connection import Connection
 from dynolog.rpc.connection_table import ConnectionTable
 from dynolog.rpc.file_threads import FileThreads
-from dynolog.rpc.listen import CannotListen, UnixListener, default_unix_path, tcp_listeners
+from dynolog.rpc.listen import CannotListen, UnixListener, default_unix_path, off_ipv6, tcp_listeners
 from dynolog.rpc.methods import Methods
 from dynolog.rpc.origin import is_loopback
 from dynolog.rpc.policy import Policy
@@ -127,7 +128,7 @@ class RpcServer:
     def notices(self) -> list[str]:
         """See the class."""
         problem = self._handshakes.tls.problem if self._handshakes is not None else ""
-        return [*self._notices, problem] if problem else list(self._notices)
+        return [*self._notices, *filter(None, (problem, off_ipv6(self.addresses)))]
 
     def _warn_of_other_machines(self) -> None:
         open_to = [
@@ -163,6 +164,12 @@ class RpcServer:
             self._say(f"{error}: the daemon goes on without it")
         else:
             self._listeners.append(self._unix.sock)
+            if began_ns := self._unix.left_behind_ns:
+                log.warning(
+                    "the dynolog that ran before, since %s UTC, was not stopped: it was killed, or crashed: the kernel's log and "
+                    "journalctl -u dynolog may say why",
+                    time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(began_ns // 1_000_000_000)),
+                )
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dynolog.model.host_samples import SamplePage
 from dynolog.model.metric import Catalogue
 from dynolog.model.record import Record
 from dynolog.model.reload import ReloadReport
-from dynolog.model.status import DaemonStatus
+from dynolog.model.status import DaemonStatus, RecentTrouble
 from dynolog.model.trace_request import Caller, RequestProgress, TraceOutcome, TraceRequest
 from dynolog.model.trainer import TrainerInfo
 
@@ -68,6 +68,10 @@ class StatusService(Protocol):
 
     def describe(self) -> DaemonStatus:
         """Everything."""
+        ...
+
+    def recent(self) -> Sequence[RecentTrouble]:
+        """What went wrong in the last hour and stands nowhere else."""
         ...
 
 

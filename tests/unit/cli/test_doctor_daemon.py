@@ -23,7 +23,7 @@ from dynolog.cli.doctor.finding import Level
 from dynolog.cli.doctor.ipc_checks import check_ipc, check_name, check_socket_directory
 from dynolog.cli.doctor.service_checks import check_clock, check_default_socket, check_port, judge_clock
 from dynolog.cli.doctor.start_checks import check_flags, check_service, judge_unit
-from dynolog.model.status import CollectorState, CollectorStatus, ExporterState, ExporterStatus
+from dynolog.model.status import CollectorState, CollectorStatus, ExporterState, ExporterStatus, RecentTrouble
 from dynolog.rpc.client import Target
 from dynolog.sources.clock_sync import ClockSync
 from dynolog.sources.host_files import HostFiles
@@ -113,6 +113,13 @@ def test_what_the_daemon_misses_is_said_once(tree: ProcTree) -> None:
     collectors = (collector("edac", CollectorState.UNAVAILABLE, "edac: x"),)
     known = evidence(tree.host, status=status(missing=missing, collectors=collectors))
     assert found(check_missing, known) == [("note", "12 log lines were lost")]
+
+
+def test_what_went_wrong_lately_is_a_remark_with_its_age(tree: ProcTree) -> None:
+    lately = status()
+    trouble = RecentTrouble(wall_ns=lately.wall_ns - 61_000_000_000, text="the daemon did not run for 60 s")
+    known = evidence(tree.host, status=status(recent=(trouble,)))
+    assert found(check_missing, known) == [("note", "1 min 1 s ago: the daemon did not run for 60 s")]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What tables look like, character by character."""
 
+from datetime import UTC, datetime
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from dynolog.model.status import (
     DaemonStatus,
     ExporterStatus,
     IpcStatus,
+    RecentTrouble,
     SelfStatus,
 )
 from dynolog.model.trainer import TrainerState
@@ -212,7 +215,15 @@ DAEMON = DaemonStatus(
     exporters=(ExporterStatus(name="log", destination="stderr", sent=1200, last_success_wall_ns=NOW - S),),
     rpc_addresses=("127.0.0.1:1778",),
     missing=("perf: forbidden: grant CAP_PERFMON",),
+    recent=(
+        RecentTrouble(wall_ns=NOW - 61_000_000_000, text="the daemon did not run for 60 s"),
+        RecentTrouble(wall_ns=NOW - 2_000_000_000, text="exporter \x1b[31m lost records", times=1200),
+    ),
 )
+
+
+def utc(wall_ns: int) -> str:
+    return datetime.fromtimestamp(wall_ns / 1e9, UTC).strftime("%H:%M:%S")
 
 
 def test_status_report() -> None:
@@ -239,6 +250,10 @@ def test_status_report() -> None:
         "",
         "Missing here, and how to get it:",
         "  perf: forbidden: grant CAP_PERFMON",
+        "",
+        "Went wrong in the last hour:",
+        f"  {utc(NOW - 61_000_000_000)} UTC (1 min 1 s ago)  the daemon did not run for 60 s",
+        f"  {utc(NOW - 2_000_000_000)} UTC (2.0 s ago, 1,200 times)  exporter \\x1b[31m lost records",
     ]
 
 

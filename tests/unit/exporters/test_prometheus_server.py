@@ -153,7 +153,8 @@ def test_a_client_that_no_descriptor_is_left_for_is_said_once_and_without_a_trac
     for _ in range(3):
         loop.call_soon_threadsafe(loop.call_exception_handler, {"message": "accept", "exception": trouble})
     assert served.get()[0] == 200
-    (said,) = caplog.records
+    said, *repeats = caplog.records
+    assert [getattr(record, "is_repeat", False) for record in (said, *repeats)] == [False, True, True]
     assert said.getMessage() == "a scrape could not be accepted: Too many open files: raise LimitNOFILE (ulimit -n)"
     assert said.exc_info is None
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dynolog.rpc.listen import CannotListen, UnixListener, default_unix_path, tcp_listeners
+from dynolog.rpc.listen import CannotListen, UnixListener, default_unix_path, off_ipv6, tcp_listeners
+from dynolog.sources.host_files import HostFiles
 
 LOOPBACK = ("::1", "127.0.0.1")
 
@@ -93,10 +94,36 @@ def test_a_stale_unix_socket_is_replaced(tmp_path: Path) -> None:
     path = str(tmp_path / "d.sock")
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(path)
+    made_ns = os.lstat(path).st_mtime_ns
     listener = UnixListener(path)
+    assert listener.left_behind_ns == made_ns
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(path)
     listener.close()
+    # One that was closed in order leaves nothing.
+    again = UnixListener(path)
+    assert again.left_behind_ns == 0
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("addresses", "table", "said"),
+    [
+        (("[::1]:1778", "127.0.0.1:1778"), "", "nobody reaches [::1]:1778 by it"),
+        (("[::1]:1778",), "00000000000000000000000000000001 01 80 10 80       lo\n", ""),
+        (("127.0.0.1:1778", "/run/dynolog/dynolog.sock"), "", ""),
+        (("[::1]:1778",), None, ""),
+    ],
+)
+def test_ipv6_that_was_switched_off_is_said(
+    tmp_path: Path, addresses: tuple[str, ...], table: str | None, said: str
+) -> None:
+    """The sockets stay as they are then; the kernel's table of addresses is empty."""
+    (tmp_path / "proc/net").mkdir(parents=True)
+    if table is not None:
+        (tmp_path / "proc/net/if_inet6").write_text(table)
+    sentence = off_ipv6(addresses, HostFiles(str(tmp_path)))
+    assert (said in sentence) if said else sentence == ""
 
 
 def test_a_live_unix_socket_is_left_alone(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dynolog import __version__
 from dynolog.cli.doctor.evidence import Evidence
 from dynolog.cli.doctor.finding import Finding, note, ok, wrong
-from dynolog.cli.quantities import duration
+from dynolog.cli.quantities import age, duration
 from dynolog.model.status import CollectorState, CollectorStatus, ExporterState
 
 # Collectors that are off unless asked for: whoever asked wants them.
@@ -83,7 +83,7 @@ def check_exporters(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_missing(evidence: Evidence) -> Iterator[Finding]:
-    """What else the daemon misses, in its own words."""
+    """What else the daemon misses, and what went wrong in the last hour, in its own words."""
     status = evidence.status
     if status is None:
         return
@@ -96,6 +96,8 @@ def check_missing(evidence: Evidence) -> Iterator[Finding]:
             and "max_dgram_qlen" not in sentence
         ):
             yield note("daemon", sentence)
+    for trouble in status.recent:
+        yield note("daemon", f"{age(trouble.wall_ns, status.wall_ns)}: {trouble.text}")
 
 
 def check_clock_offset(evidence: Evidence) -> Iterator[Finding]:

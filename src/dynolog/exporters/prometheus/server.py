@@ -169,9 +169,10 @@ class ScrapeServer:
         sentence = error.strerror or str(error)
         if error.errno in (errno.EMFILE, errno.ENFILE):
             sentence += ": raise LimitNOFILE (ulimit -n)"
-        if sentence not in self._said:
-            self._said.add(sentence)
-            _log.warning("a scrape could not be accepted: %s", sentence)
+        # Again for the status (daemon.recent_troubles), not for the log.
+        is_repeat = sentence in self._said
+        self._said.add(sentence)
+        _log.warning("a scrape could not be accepted: %s", sentence, extra={"is_repeat": is_repeat})
 
     async def _serve(self) -> None:
         server = await asyncio.start_server(self._client, sock=self._listener, limit=_HEAD_LIMIT_BYTES)
