@@ -1,6 +1,7 @@
 """A real daemon whose OTLP destination is away: what dyno says, what a kill and a stop cost, and that all arrives afterwards."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -154,16 +155,16 @@ def test_exporters_come_go_and_change_with_a_reload(tmp_path: Path) -> None:
         reply: dict[str, Any] = daemon.ask("reload")
         return reply
 
-    port, other = free_port(), free_port()
+    port, other, third = free_port(), free_port(), free_port()
     flags.write_text(f"--use_file\n--file_path={first}\n")
     with running_daemon(tmp_path, f"--flagfile={flags}", "--kernel_monitor_reporting_interval_s=0.1") as daemon:
         eventually(lambda: first.exists() and first.read_text())
-        prometheus = ("--use_prometheus", f"--prometheus_port={port}")
+        prometheus = ("--use_prometheus", f"--prometheus_port={port}", "--prometheus_names=standard")
         reply = reload("--use_file", f"--file_path={second}", *prometheus)
-        assert set(reply["changed"]) == {f"--file_path={second}", "--use_prometheus=True", f"--prometheus_port={port}"}
+        assert set(reply["changed"]) == {f"--file_path={second}", *prometheus[1:], "--use_prometheus=True"}
         written = first.read_text()
         eventually(lambda: second.exists() and second.read_text())
-        eventually(lambda: "cpu_util" in scrape(port))
+        eventually(lambda: "dynolog_cpu_utilization_ratio" in scrape(port))
         assert first.read_text() == written, "the first is closed"
         times = [json.loads(line)["time"] for path in (first, second) for line in path.read_text().splitlines()]
         assert times == sorted(set(times)), "no record is twice, none of them out of order"
@@ -177,12 +178,24 @@ def test_exporters_come_go_and_change_with_a_reload(tmp_path: Path) -> None:
             ]
         assert "could not begin" in errors[0]
         assert errors[1] == "prometheus goes on with its old flags"
-        eventually(lambda: "cpu_util" in scrape(port))
+        eventually(lambda: "dynolog_cpu_utilization_ratio" in scrape(port))
+
+        counted = counter(scrape(port))
+        assert counted > 0
+        assert reload(
+            "--use_file", f"--file_path={second}", f"--prometheus_port={third}", prometheus[0], prometheus[2]
+        )["changed"]
+        assert eventually(lambda: counter(scrape(third))) >= counted, "it goes on"
 
         assert reload("--use_file", f"--file_path={second}")["changed"]
         assert [one["name"] for one in daemon.ask("exporters")["exporters"]] == ["file"]
         with pytest.raises(OSError, match="refused"):
-            scrape(port)
+            scrape(third)
+
+
+def counter(page: str) -> float:
+    """How often the CPUs switched since the daemon began; 0 while it is not on the page."""
+    return float((re.findall(r"^dynolog_context_switches_total (\S+)$", page, re.MULTILINE) or ["0"])[0])
 
 
 def scrape(port: int) -> str:

@@ -43,6 +43,14 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     next_try_s: float = 0.0
 
 
+class SummingExporter(Exporter, Protocol):
+    """An exporter that gives running totals."""
+
+    def take_over(self, before: Exporter) -> None:
+        """Go on with the totals of the one that this one replaces, which has closed; called before the first records."""
+        ...
+
+
 class QueueingExporter(Exporter, Protocol):
     """An exporter whose `export` only takes the records over, into a queue of its own, and delivers them later.
 

@@ -9,7 +9,7 @@ import msgspec
 from dynolog.model.clock import Clock
 from dynolog.model.record import Record
 from dynolog.model.status import ExporterStatus
-from dynolog.pipeline.delivery import Exporter
+from dynolog.pipeline.delivery import Exporter, SummingExporter
 from dynolog.pipeline.lane import Lane
 
 # A record of 300 values takes about 25 kB, so a dead exporter holds some 6 MB at most.
@@ -36,6 +36,7 @@ class Fanout:
         # Records for an exporter that is being replaced, and what its predecessor had counted.
         self._held: dict[str, deque[Record]] = {}
         self._before: dict[str, ExporterStatus] = {}
+        self._closed: dict[str, Exporter] = {}
 
     def put(self, record: Record) -> None:
         """Queue a record for every exporter. Never blocks."""
@@ -60,11 +61,17 @@ class Fanout:
             self._held[name] = deque(maxlen=self._queue_records)
         finished = self._end(leaving, timeout_s, queueing_timeout_s)
         for lane in leaving:
+            if lane.thread is not None and not lane.thread.is_alive():
+                self._closed[name] = lane.exporter
             self._before[name] = msgspec.structs.replace(self._status(lane), queued=0, queued_bytes=0)
         return finished
 
     def put_in(self, name: str, exporter: Exporter) -> None:
-        """Give records to an exporter from now on, those first that were held for it."""
+        """Give records to an exporter from now on, those first that were held for it. It goes on with the totals of its predecessor."""
+        before = self._closed.pop(name, None)
+        if before is not None and hasattr(exporter, "take_over"):
+            summing: SummingExporter = exporter  # type: ignore[assignment] # it has `take_over`
+            summing.take_over(before)
         with self._lock:
             lane = self._lane(name, exporter)
             for record in self._held.pop(name, ()):
@@ -75,6 +82,7 @@ class Fanout:
         """An exporter that was taken out has no successor."""
         with self._lock:
             self._held.pop(name, None)
+        self._closed.pop(name, None)
 
     def close(self, timeout_s: float, queueing_timeout_s: float | None = None) -> bool:
         """Deliver what is queued and close the exporters, within `timeout_s` for all of them together; those with a queue of

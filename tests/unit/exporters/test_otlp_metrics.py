@@ -109,6 +109,18 @@ def test_running_totals_begin_anew_after_a_reset_and_say_since_when() -> None:
     assert [total["eth1"] for total in totals] == [(1, -1), (2, -1), (3, -1), (4, -1), (5, -1)]
 
 
+@pytest.mark.parametrize(("style", "expected"), [("dynolog", (8, -1)), ("semconv", (3, 0))])
+def test_running_totals_go_on_after_a_reload_unless_the_names_and_so_the_units_changed(
+    style: str, expected: tuple[int, int]
+) -> None:
+    first, second = encoder(cumulative=True), encoder(cumulative=True, style=style)
+    request_of(record({"rx_bytes.eth0": 5}, 0), made=first)
+    second.take_over(first)
+    (metric,) = metrics_of(request_of(record({"rx_bytes.eth0": 3}, 1), made=second)).values()
+    (point,) = metric.sum.data_points
+    assert (point.as_int, (point.start_time_unix_nano - T0) // SECOND) == expected
+
+
 def test_running_totals_begin_anew_after_records_were_lost() -> None:
     made = encoder(cumulative=True)
     request_of(record({"rx_bytes.eth0": 5}, 0), made=made)

@@ -53,6 +53,20 @@ def test_a_reset_device_keeps_its_total() -> None:
     assert scraped.samples()[f'{RX}{{device="eth0"}}'] == 105
 
 
+@pytest.mark.parametrize(("style", "expected"), [("standard", 150), ("dynolog", 7)])
+def test_counters_go_on_after_a_reload_also_of_devices_that_are_away(style: str, expected: int) -> None:
+    """With the names of the log they are gauges, which begin with what comes."""
+    first, second = Scraped(), Scraped(style)
+    first.put(network={"rx_bytes.eth0": 100, "rx_bytes.eth1": 43})
+    for _ in range(4):
+        first.put(network={"rx_bytes.eth1": 25})
+    second.store.take_over(first.store)
+    assert not any("eth" in line for line in second.samples()), "what does not come is not shown"
+    second.put(network={"rx_bytes.eth0": 1, "rx_bytes.eth1": 7})
+    samples = {line: value for line, value in second.samples().items() if "eth" in line}
+    assert sorted(samples.values()) == sorted((101 if style == "standard" else 1, expected))
+
+
 def test_a_device_that_has_gone_leaves_within_three_rounds_and_goes_on_from_its_total_when_it_returns() -> None:
     scraped = Scraped()
     scraped.put(network={"rx_bytes.eth0": 100, "link_up.eth0": 1, "rx_bytes.eth1": 1})

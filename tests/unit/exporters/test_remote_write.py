@@ -55,6 +55,13 @@ def test_deltas_become_counters_that_grow_whatever_is_missing_between() -> None:
     assert values == [[2.0**53], [], [float(2**53 + 1), 5]]
 
 
+def test_counters_go_on_after_a_reload() -> None:
+    first, second = encoder(), encoder()
+    written(record({"rx_bytes.eth0": 40}), first)
+    second.take_over(first)
+    assert [sample.value for sample in written(record({"rx_bytes.eth0": 2}), second)] == [42]
+
+
 def test_a_gpu_s_series_changes_with_its_job_and_the_old_one_ends() -> None:
     """Else the power of a GPU would count twice for five minutes."""
     by = encoder()

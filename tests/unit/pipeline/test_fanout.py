@@ -9,7 +9,7 @@ import pytest
 from dynolog.model.clock import SystemClock
 from dynolog.model.record import Record
 from dynolog.model.status import ExporterState
-from dynolog.pipeline.delivery import Progress
+from dynolog.pipeline.delivery import Exporter, Progress
 from dynolog.pipeline.fanout import Fanout
 from fakes.recording_exporter import RecordingExporter
 from fakes.stepped_time import SteppedTime
@@ -245,6 +245,48 @@ def test_an_exporter_is_replaced_and_its_successor_misses_nothing(
     assert [entry.wall_ns for entry in one.records] == [0]
     assert [entry.wall_ns for entry in two.records] == [1, 2]
     assert [(status.name, status.sent, status.dropped) for status in fanout.statuses()] == [("one", 3, 0)]
+
+
+class Summing(RecordingExporter):
+    """Gives a running total of its records; `total` before its first record is what it took over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: Exporter | None = None
+
+    def take_over(self, before: Exporter) -> None:
+        assert not self.records
+        self.before = before
+
+
+def test_a_successor_is_given_its_predecessor_once_that_has_closed() -> None:
+    first, second, third = Summing(), Summing(), Summing()
+    fanout = Fanout([("one", first)], SystemClock())
+    fanout.put(record(0))
+    assert fanout.take_out("one", 10, 10)
+    fanout.put(record(1))
+    fanout.put_in("one", second)
+    assert second.before is first
+    second.wait_for(1)
+    # One that was off meanwhile begins anew.
+    assert fanout.take_out("one", 10, 10)
+    fanout.forget("one")
+    fanout.put_in("one", third)
+    assert third.before is None
+    assert fanout.close(10)
+
+
+def test_the_totals_of_one_that_hangs_are_left_to_it() -> None:
+    first, second = Summing(), Summing()
+    first.gate.clear()
+    fanout = Fanout([("one", first)], SystemClock())
+    fanout.put(record(0))
+    assert first.entered.wait(10)
+    assert not fanout.take_out("one", 0.05, 0.05)
+    fanout.put_in("one", second)
+    assert second.before is None
+    first.gate.set()
+    assert fanout.close(10)
 
 
 def test_what_an_exporter_could_not_deliver_before_it_was_taken_out_is_counted_as_dropped(

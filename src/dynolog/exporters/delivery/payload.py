@@ -53,6 +53,14 @@ class Encoder(Protocol):
         ...
 
 
+class SummingEncoder(Encoder, Protocol):
+    """An encoder that gives running totals."""
+
+    def take_over(self, before: Encoder) -> None:
+        """Go on with the totals of the one that this one replaces; called before the first records."""
+        ...
+
+
 class Transport(Protocol):
     """Carries payloads to one destination. Used by one thread at a time; `close` may come from another while it sends."""
 

@@ -10,13 +10,22 @@ import msgspec
 
 from dynolog.exporters.delivery.backoff import Backoff
 from dynolog.exporters.delivery.outbox import Outbox
-from dynolog.exporters.delivery.payload import Delivered, Encoder, Payload, Refused, RetryLater, Transport, Verdict
+from dynolog.exporters.delivery.payload import (
+    Delivered,
+    Encoder,
+    Payload,
+    Refused,
+    RetryLater,
+    SummingEncoder,
+    Transport,
+    Verdict,
+)
 from dynolog.exporters.delivery.spool import Spool
 from dynolog.exporters.spec import ExporterContext
 from dynolog.model.clock import Clock, SystemClock
 from dynolog.model.record import Record
 from dynolog.model.status import REFUSED, REJECTED, ExporterState
-from dynolog.pipeline.delivery import Progress
+from dynolog.pipeline.delivery import Exporter, Progress
 from dynolog.pipeline.losses import Losses
 
 _log = logging.getLogger(__name__)
@@ -99,6 +108,12 @@ class NetworkExporter:
             self._outbox.put(_gzipped(payload) if self._gzip and not payload.gzipped else payload)
         self._changed.set()
         self._start()
+
+    def take_over(self, before: Exporter) -> None:
+        """Let the encoder go on with the totals of its predecessor, if it has any (pipeline.delivery.SummingExporter)."""
+        if isinstance(before, NetworkExporter) and hasattr(self._encoder, "take_over"):
+            summing: SummingEncoder = self._encoder  # type: ignore[assignment] # it has `take_over`
+            summing.take_over(before._encoder)  # noqa: SLF001 - of its own kind
 
     def progress(self) -> Progress:
         """Counters, queue, state and last error."""

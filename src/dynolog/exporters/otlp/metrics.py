@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dynolog import __version__
-from dynolog.exporters.delivery.payload import Payload
+from dynolog.exporters.delivery.payload import Encoder, Payload
 from dynolog.exporters.otlp.intervals import Intervals
 from dynolog.exporters.otlp.messages import key_values, messages
 from dynolog.exporters.otlp.names import LABELS, OtlpName, series_name, unknown_name
@@ -70,6 +70,11 @@ class MetricsEncoder:
         # By the labels of the record, then by key.
         self._plans: dict[_Labels, dict[str, _Plan | None]] = {}
         self._plan_count = 0
+
+    def take_over(self, before: Encoder) -> None:
+        """Go on with its intervals and totals, where totals are of the same unit: names go with units."""
+        if isinstance(before, MetricsEncoder) and before._style == self._style:  # noqa: SLF001 - of its own kind
+            self._intervals = before._intervals  # noqa: SLF001 - of its own kind
 
     def encode(self, records: Sequence[Record]) -> Sequence[Payload]:
         """Payloads of some 8,000 points at most, a record never split."""

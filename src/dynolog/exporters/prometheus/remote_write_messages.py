@@ -7,7 +7,7 @@
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
-from dynolog.exporters.delivery.payload import Payload
+from dynolog.exporters.delivery.payload import Encoder, Payload
 from dynolog.exporters.prometheus.names import Families, NameTaken
 from dynolog.exporters.prometheus.sample import Sample
 from dynolog.model.metric import Catalogue, Scope
@@ -109,6 +109,11 @@ class RemoteWriteEncoder:
         self._labels: dict[tuple[str, str], dict[str, str]] = {}
         # Series by source and device that have not ended.
         self._going_on: dict[tuple[str, str], dict[str, _Series]] = {}
+
+    def take_over(self, before: Encoder) -> None:
+        """Go on with its series."""
+        if isinstance(before, RemoteWriteEncoder):
+            self._series, self._labels, self._going_on = before._series, before._labels, before._going_on  # noqa: SLF001 - of its own kind
 
     def encode(self, records: Sequence[Record]) -> list[Payload]:
         """None for a record without numbers."""

@@ -9,6 +9,7 @@ from dynolog.model.clock import Clock, SystemClock
 from dynolog.model.errors import FlagError
 from dynolog.model.flag import Flag
 from dynolog.model.record import Record
+from dynolog.pipeline.delivery import Exporter
 
 if TYPE_CHECKING:
     from dynolog.exporters.prometheus.library import Negotiation
@@ -61,6 +62,11 @@ class PrometheusExporter:
             self._store.put(record)
         if self._server.error:
             raise OSError(self._server.error)
+
+    def take_over(self, before: Exporter) -> None:
+        """Go on with its counters."""
+        if isinstance(before, PrometheusExporter):
+            self._store.take_over(before._store)  # noqa: SLF001 - of its own kind
 
     def close(self) -> None:
         """Stop serving."""

@@ -108,6 +108,16 @@ class SeriesStore:
         """Every family that there may be."""
         return tuple(self._members)
 
+    def take_over(self, before: "SeriesStore") -> None:
+        """Go on with the counters of a store that takes no more records; each shows again when its device does."""
+        counters = {
+            (group.source, group.device, key): entry[0].value
+            for group in before._groups.values()  # noqa: SLF001 - of its own kind
+            for key, entry in group.entries.items()
+            if entry is not None and entry[0].family.type is Type.COUNTER and entry[0].value is not None
+        }
+        self._departed = before._departed | counters  # noqa: SLF001 - of its own kind
+
     # --- records come -------------------------------------------------------------------------------------------------
 
     def put(self, record: Record) -> None:
@@ -182,7 +192,7 @@ class SeriesStore:
         if part is None:
             part = group.parts[collector] = Part()
             part.begin(self._clock.monotonic_ns(), self._clock.wall_ns(), None, exact=False)
-        total = self._departed.pop((group.source, group.device, key), None)
+        total = self._departed.pop((group.source, group.device, key), None) if family.type is Type.COUNTER else None
         sample = Sample(family, key, instance, self._labels_of(group), total)
         part.samples[key] = sample
         self._members.setdefault(family, {})[sample] = None

@@ -13,7 +13,7 @@ from dynolog.model.errors import FlagError
 from dynolog.model.flag import Settings
 from dynolog.model.record import Record
 from dynolog.model.reload import ReloadReport
-from dynolog.pipeline.delivery import Exporter, Progress, QueueingExporter
+from dynolog.pipeline.delivery import Exporter, Progress, QueueingExporter, SummingExporter
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +43,12 @@ class SelectedExporter:
             self._selection = replaced
         if selected := waiting + self._selection.apply(records):
             self._exporter.export(selected)
+
+    def take_over(self, before: Exporter) -> None:
+        """Let the exporter go on with the totals of the one behind `before`."""
+        if isinstance(before, SelectedExporter) and hasattr(self._exporter, "take_over"):
+            summing: SummingExporter = self._exporter  # type: ignore[assignment] # it has `take_over`
+            summing.take_over(before._exporter)  # noqa: SLF001 - of its own kind
 
     def close(self) -> None:
         """Deliver what waits for the end of its interval, too."""
