@@ -2,12 +2,13 @@
 
 import argparse
 
-from dynolog.cli.exit_codes import DONE, FAILED
+from dynolog.cli.daemon_kind import knows_ours
+from dynolog.cli.exit_codes import DONE, FAILED, UNREACHABLE, CommandError
 from dynolog.cli.printable import printable
 from dynolog.cli.reply_text import print_json
 from dynolog.model.reload import ReloadReport
 from dynolog.rpc import messages
-from dynolog.rpc.client import Target, call
+from dynolog.rpc.client import NoAnswer, Target, call
 
 
 class Reload:
@@ -23,7 +24,15 @@ class Reload:
 
     def run(self, arguments: argparse.Namespace, target: Target) -> int:
         """Print what changed, what must wait, and what could not be read."""
-        reply = call(target, messages.Reload(), messages.ReloadReply)
+        try:
+            reply = call(target, messages.Reload(), messages.ReloadReply)
+        except NoAnswer:
+            if knows_ours(target):
+                raise
+            raise CommandError(
+                "this daemon is the original C++ dynolog, which reads its flags at its start only: restart it",
+                UNREACHABLE,
+            ) from None
         if arguments.json:
             print_json(reply)
             arguments.printed = True

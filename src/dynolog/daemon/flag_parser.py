@@ -54,7 +54,9 @@ class FlagParser:
         rest = iter(tokens)
         for token in rest:
             if not token.text.startswith("-") or token.text.strip("-") == "":
-                raise FlagError(f"{_where(token)}'{token.text}' is not a flag: flags look like --name=value")
+                raise FlagError(
+                    f"{_where(token)}'{token.text}' is not a flag: flags look like --name=value; `dyno` is what asks a daemon"
+                )
             name, equals, value = token.text.lstrip("-").partition("=")
             name = name.replace("-", "_")
             if name in ("flagfile", "undefok"):

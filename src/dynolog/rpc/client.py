@@ -15,6 +15,7 @@ from dynolog.rpc.foreign import is_tls_alert, what_answers
 from dynolog.rpc.messages import GetStatus, GetVersion, Request, WaitTrace
 from dynolog.rpc.tls_errors import is_tls_error, why_daemon_is_not_trusted
 from dynolog.rpc.token import read_token, sign
+from dynolog.rpc.unix_path import socket_here
 
 T = TypeVar("T")
 
@@ -191,10 +192,9 @@ def _unreachable(target: Target, error: OSError) -> str:
             f"`dynolog --enable_ipc_monitor --rpc_unix_socket={target.unix}`, or use --hostname and --port"
         )
     if error.errno in (errno.ECONNREFUSED, errno.EADDRNOTAVAIL) and target.is_local:
-        return (
-            f"no daemon answers on {target} ({reason}): start one with `dynolog --enable_ipc_monitor`, "
-            "or name another with --hostname and --port"
-        )
+        here = socket_here()
+        other = f"try --unix {here}, which is there" if here else "name another with --hostname and --port"
+        return f"no daemon answers on {target} ({reason}): start one with `dynolog --enable_ipc_monitor`, or {other}"
     if not target.is_local and error.errno == errno.ECONNREFUSED:
         return (
             f"no daemon answers on {target} ({reason}): start `dynolog` there; it listens on its own machine only, "

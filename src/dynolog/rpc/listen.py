@@ -137,14 +137,6 @@ def off_ipv6(addresses: tuple[str, ...], host: HostFiles | None = None) -> str:
     )
 
 
-def default_unix_path() -> str:
-    """Where the unix socket is unless told otherwise; "" where there is no place for it."""
-    if os.geteuid() == 0:
-        return "/run/dynolog/dynolog.sock"
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    return os.path.join(runtime, "dynolog.sock") if runtime else ""
-
-
 class UnixListener:
     """The unix socket: everybody of this machine may connect, rights go by uid. Raises CannotListen.
 

@@ -18,12 +18,13 @@ from dynolog.rpc.authz_file import read_policy
 from dynolog.rpc.connection import Connection
 from dynolog.rpc.connection_table import ConnectionTable
 from dynolog.rpc.file_threads import FileThreads
-from dynolog.rpc.listen import CannotListen, UnixListener, default_unix_path, off_ipv6, tcp_listeners
+from dynolog.rpc.listen import CannotListen, UnixListener, off_ipv6, tcp_listeners
 from dynolog.rpc.methods import Methods
 from dynolog.rpc.origin import is_loopback
 from dynolog.rpc.policy import Policy
 from dynolog.rpc.services import Services
 from dynolog.rpc.tls_files import TlsFiles, tls_files_of
+from dynolog.rpc.unix_path import default_unix_path
 
 if TYPE_CHECKING:
     from dynolog.rpc.handshake import Handshakes

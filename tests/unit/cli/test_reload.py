@@ -67,3 +67,11 @@ def test_a_server_without_a_daemon_says_so(capsys: pytest.CaptureFixture[str]) -
     with running_daemon(FakeServices()) as port:
         assert main(["--port", str(port), "reload"]) == 1
     assert "nothing to reload" in capsys.readouterr().err
+
+
+def test_the_original_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with framed_server(original_daemon([])) as server:
+        assert main(["--port", str(server.port), "reload"]) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "the original C++ dynolog, which reads its flags at its start only: restart it" in said.err

@@ -232,6 +232,13 @@ def test_nobody_there_says_what_to_start(tmp_path: Path) -> None:
         call(Target(unix=str(tmp_path / "none.sock")), GetStatus(), StatusReply)
 
 
+def test_a_socket_that_is_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "dynolog.sock").touch()
+    with pytest.raises(CannotReach, match=f"or try --unix {tmp_path}/dynolog.sock, which is there"):
+        call(Target(port=free_port()), GetStatus(), StatusReply)
+
+
 @pytest.mark.parametrize("hostname", ["", "no.such.host.invalid", "a" * 70 + ".example", "x..y", "\x00"])
 def test_a_name_that_is_none_says_so(hostname: str) -> None:
     with pytest.raises(CannotReach):

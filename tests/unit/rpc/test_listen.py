@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dynolog.rpc.listen import CannotListen, UnixListener, default_unix_path, off_ipv6, tcp_listeners
+from dynolog.rpc.listen import CannotListen, UnixListener, off_ipv6, tcp_listeners
+from dynolog.rpc.unix_path import default_unix_path
 from dynolog.sources.host_files import HostFiles
 
 LOOPBACK = ("::1", "127.0.0.1")

@@ -7,8 +7,8 @@ from dynolog.cli.doctor.evidence import Evidence
 from dynolog.cli.doctor.finding import Finding, note, ok, wrong
 from dynolog.model.errors import DynologError
 from dynolog.rpc.client import Target, call
-from dynolog.rpc.listen import default_unix_path
 from dynolog.rpc.messages import GetVersion, VersionReply
+from dynolog.rpc.unix_path import default_unix_path
 from dynolog.sources.clock_sync import ClockSync, read_clock_sync
 from dynolog.sources.tcp_listeners import holders, listener_inodes
 
