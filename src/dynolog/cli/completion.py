@@ -23,7 +23,7 @@ class Completion:
             'In this terminal: eval "$(dyno completion bash)". In all to come: dyno completion bash > '
             "~/.local/share/bash-completion/completions/dyno"
         )
-        parser.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"))
+        parser.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"), metavar="bash|zsh|fish|tcsh")
 
     def run(self, arguments: argparse.Namespace, target: Target) -> int:  # noqa: ARG002 - asks no daemon
         """Print the script."""

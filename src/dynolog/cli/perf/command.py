@@ -16,7 +16,9 @@ class Perf:
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         """What to do, and what to count where."""
-        parser.add_argument("action", choices=("list", "stat"), help="see what can be counted, or count")
+        parser.add_argument(
+            "action", choices=("list", "stat"), metavar="list|stat", help="see what can be counted, or count"
+        )
         parser.add_argument("filter", nargs="?", default="", metavar="TEXT", help="list: events with this text only")
         counting = parser.add_argument_group("stat")
         counting.add_argument(
