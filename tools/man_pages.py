@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,8 +99,11 @@ def command_page(version: str, epoch_s: int) -> str:
     command += ["--function", "parser_of_dyno", "--project-name", "dynolog", "--prog", "dyno", "--version", version]
     command += ["--description", "talk to dynolog daemons, and trace PyTorch processes", "--manual-title", "dynolog"]
     root = Path(__file__).resolve().parents[1]
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch_s), "COLUMNS": "100", "PYTHONPATH": str(root)}
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=root).stdout
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch_s), "COLUMNS": "76", "PYTHONPATH": str(root)}
+    page = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=root).stdout
+    # It leaves the lines of a usage to be filled, which makes one paragraph of them, and gives the list of subcommands no name on its line.
+    page = re.sub(r"^usage: (.+?)\n\n", r".nf\nusage: \1\n.fi\n.PP\n", page, flags=re.MULTILINE | re.DOTALL)
+    return page.replace("\n.SH\nSUBCOMMANDS\n", "\n.SH SUBCOMMANDS\n")
 
 
 def parser_of_dyno() -> object:
