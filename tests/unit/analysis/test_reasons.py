@@ -78,7 +78,7 @@ def cpu_ranks(directory: Path, *work: dict[str, float]) -> Analysis:
             end_us = begin_us + latest_ms * 1000 + 5_000
             events.append(operation("gloo:all_reduce", at_us, end_us - at_us, cat="user_annotation", pid=9, tid=10))
         path = directory / f"rank{rank}.json"
-        head = {"distributedInfo": {"backend": "gloo", "rank": rank, "world_size": len(work)}}
+        head: dict[str, object] = {"distributedInfo": {"backend": "gloo", "rank": rank, "world_size": len(work)}}
         path.write_bytes(trace(events, head))
         paths.append(str(path))
     _, outcomes = read_ranks(paths)

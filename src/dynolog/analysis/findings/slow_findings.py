@@ -145,8 +145,10 @@ def _longer_host(slow: Sequence[RankSummary], others: Sequence[RankSummary]) -> 
     whose, who = ("its", "it is") if len(slow) == 1 else ("their", "they are")
     if own < _MORE * usual:
         return [
-            f"{whose} operators take no longer than those of the others ({ms(own)}, the others {ms(usual)}): {who} late outside of "
-            "them, in Python itself or waiting"
+            (
+                f"{whose} operators take no longer than those of the others ({ms(own)}, the others {ms(usual)}): {who} late outside of "
+                "them, in Python itself or waiting"
+            )
         ]
     return [
         f"{whose} operators take {ms(own)} of the host, those of the others {ms(usual)}",
