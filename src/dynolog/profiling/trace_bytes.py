@@ -10,6 +10,8 @@ BLOCK_BYTES = 1 << 20
 MAX_TEXT_BYTES = 64 << 30
 _GZIP = b"\x1f\x8b"
 _HOLE = bytes(64)
+# Within a damaged block, so that hardly anything before the damage is lost.
+_SALVAGED_BYTES = 1 << 10
 
 
 class TraceUnreadable(DynologError):  # noqa: N818 - it is what the file is, not what went wrong here
@@ -79,7 +81,12 @@ class TraceText:
         stream = zlib.decompressobj(wbits=31)
         try:
             while True:
-                text = stream.decompress(data, BLOCK_BYTES)
+                before = stream.copy()  # 40 kB
+                try:
+                    text = stream.decompress(data, BLOCK_BYTES)
+                except zlib.error:
+                    yield from _up_to_the_damage(before, data)
+                    raise
                 produced += len(text)
                 if produced > MAX_TEXT_BYTES:
                     raise TraceUnreadable(f"the gzip stream holds more than {MAX_TEXT_BYTES >> 30} GiB")
@@ -97,3 +104,13 @@ class TraceText:
         except zlib.error as error:
             what = "something that is not gzip follows the stream" if "header" in str(error) else str(error)
             raise TraceUnreadable(f"the gzip stream is damaged: {what}") from None
+
+
+def _up_to_the_damage(stream: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    """What a block that cannot be inflated as a whole still gives: zlib keeps nothing of a call that fails."""
+    try:
+        while text := stream.decompress(data, _SALVAGED_BYTES):
+            yield text
+            data = stream.unconsumed_tail
+    except zlib.error:
+        return

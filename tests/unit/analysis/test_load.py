@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from dynolog.analysis.reading.categories import Category
 from dynolog.analysis.reading.columns import NONE, TraceColumns
 from dynolog.analysis.reading.load import LoadOptions, load
+from dynolog.analysis.reading.trace_folder import read_head
 from dynolog.profiling import trace_reader
 from dynolog.profiling.trace_bytes import NotATrace
 from fakes.traces import RECORDED, operation, trace
@@ -259,6 +261,21 @@ def test_g17_a_cut_gzip_file_gives_a_prefix_of_the_events(place: Path, cut: int)
     found = names(columns)
     assert found == WHOLE_NAMES[: len(found)]
     assert columns.report.truncated
+
+
+def test_g17_of_a_damaged_gzip_file_all_that_comes_before_the_damage_is_read(place: Path) -> None:
+    """A file this small is one block, and zlib gives nothing of a call that fails."""
+    events = [operation(f"op{number * 7919 % 1000}", number, 1) for number in range(1000)]
+    data = bytearray(gzip.compress(trace(events), mtime=0))
+    at = len(data) * 3 // 4
+    whole = zlib.decompressobj(wbits=31).decompress(data[:at]).count(b'"ph"')
+    data[at : at + 64] = b"\xff" * 64
+    columns = loaded(place, bytes(data))
+    assert columns.report.truncated
+    assert "damaged" in " ".join(columns.report.sentences())
+    assert 700 < whole - 20 <= len(columns)
+    assert names(columns)[: whole - 20] == [event["name"] for event in events[: whole - 20]]
+    assert read_head(str(place)) is not None, "it is found in a folder, too"
 
 
 @settings(max_examples=150)

@@ -1,5 +1,6 @@
 """What findings say beside their name: why, how fast, and whose; and what must not be taken for something else."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_short_gaps_after_waits_are_no_slow_launches(tmp_path: Path) -> None:
     )
 
 
-def cpu_ranks(directory: Path, *work: dict[str, float]) -> Analysis:
+def cpu_ranks(directory: Path, *work: Mapping[str, float]) -> Analysis:
     """Four steps of 100 ms of ranks without a device, each with operators of so many ms; all end in a collective when the last is there."""
     directory.mkdir(exist_ok=True)
     paths = []

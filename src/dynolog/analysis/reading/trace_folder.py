@@ -1,5 +1,6 @@
 """The traces in a folder: found by what is in them, read no further than their heads."""
 
+import io
 import os
 import re
 import zlib
@@ -12,6 +13,7 @@ from dynolog.analysis.reading.trace_head import whole
 from dynolog.fleet.manifest import Manifest, read_manifest
 from dynolog.fleet.targets import HostsError
 from dynolog.model.errors import DynologError
+from dynolog.profiling.trace_bytes import TraceText, TraceUnreadable
 
 MANIFEST = "manifest.json"
 # libkineto writes what a trace is of before the events; how many ranks a group has decides how long that is.
@@ -82,7 +84,7 @@ def scan(paths: Sequence[str], ranks: Sequence[int] = ()) -> Folder:
     heads = _read_heads(named, None) | _read_heads(listed, unreadable)
     for path in named:
         if heads[path] is None:
-            raise RanksUnclear(f"{path} is no trace")
+            raise RanksUnclear(f"{path} is no trace: `dyno trace validate` says why")
     made = _made({path: head for path, head in heads.items() if head is not None}) - set(named)
     found = [head for path, head in heads.items() if head is not None and path not in made]
     manifests = {place: _manifest(place) for place in {os.path.dirname(head.path) for head in found}}
@@ -165,7 +167,7 @@ def read_head(path: str) -> TraceFileHead | None:
         try:
             data = zlib.decompressobj(wbits=31).decompress(data, _HEAD_BYTES)
         except zlib.error:
-            return None
+            data = _before_the_damage(data)
     if not _EVENTS.search(data) and not _EVENT_IN_LIST.match(data) and not _long_head(data):
         return None
     found = {
@@ -184,6 +186,16 @@ def read_head(path: str) -> TraceFileHead | None:
         host=found.get("host", ""),
         merged=_MERGED.search(data) is not None,
     )
+
+
+def _before_the_damage(data: bytes) -> bytes:
+    text = bytearray()
+    try:
+        for block in TraceText(io.BytesIO(data).read):
+            text += block
+    except TraceUnreadable:
+        return bytes(text)
+    return bytes(text)
 
 
 def _long_head(data: bytes) -> bool:
