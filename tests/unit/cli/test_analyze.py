@@ -136,3 +136,19 @@ def test_names_from_traces_cannot_steer_a_terminal(tmp_path: Path, capsys: pytes
 def test_a_report_that_cannot_be_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(A100, "--html", str(tmp_path / "none" / "report.html")) == 1
     assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_a_page_replaces_only_a_page_and_a_page_that_cannot_be_written_does_not_cost_the_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = tmp_path / "rank0.json"
+    original.write_bytes(Path(A100).read_bytes())
+    assert run("--html", str(original), A100) == 1
+    assert "is there already and is no page" in capsys.readouterr().err
+    assert original.read_bytes() == Path(A100).read_bytes()
+    page = tmp_path / "report.html"
+    for _ in range(2):
+        assert run(A100, "--html", str(page)) == 0
+    assert f"report: {page}" in said(capsys)
+    assert run(A100, "--html", str(tmp_path / "none" / "report.html")) == 1
+    assert "Time of the GPU" in said(capsys)

@@ -160,6 +160,20 @@ def test_a_merge_that_replaces_a_file_says_so(stepped: Path, capsys: pytest.Capt
         assert capsys.readouterr().err == err
 
 
+@pytest.mark.parametrize("command", ["slice", "shrink", "convert", "merge"])
+def test_another_original_is_replaced_only_by_force(
+    stepped: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = stepped.parent / "rank1.json"
+    other.write_bytes(stepped.read_bytes())
+    words = [command, str(stepped), *(["--steps", "4"] if command == "slice" else []), "-o", str(other)]
+    assert run(*words) == 1
+    assert "rank1.json is there already and may be an original" in capsys.readouterr().err
+    assert other.read_bytes() == stepped.read_bytes()
+    assert run(*words, "--force") == 0
+    assert other.read_bytes() != stepped.read_bytes()
+
+
 def test_times_and_steps_as_they_are_typed() -> None:
     assert moment("250") == (False, 250_000_000)
     assert moment("1.5s") == (False, 1_500_000_000)
@@ -176,7 +190,19 @@ def test_shrink_leaves_out_what_was_chosen(tmp_path: Path, capsys: pytest.Captur
     assert run("shrink", str(tmp_path / "t.json"), "-o", str(tmp_path / "o.json")) == 0
     assert names(tmp_path / "o.json") == ["op", "overhead"]
     assert "2 events of 3, " in capsys.readouterr().out
-    assert run("shrink", str(tmp_path / "t.json"), "--drop", "overhead", "--json", "-o", str(tmp_path / "o.json")) == 0
+    assert (
+        run(
+            "shrink",
+            str(tmp_path / "t.json"),
+            "--drop",
+            "overhead",
+            "--json",
+            "-o",
+            str(tmp_path / "o.json"),
+            "--force",
+        )
+        == 0
+    )
     assert names(tmp_path / "o.json") == ["op", "frame"]
     assert json.loads(capsys.readouterr().out)["events_after"] == 2
     with pytest.raises(SystemExit):
@@ -189,7 +215,9 @@ def test_convert_can_keep_overlaps_and_write_a_list(tmp_path: Path, capsys: pyte
     output = tmp_path / "o.json"
     assert run("convert", str(tmp_path / "t.json"), "-o", str(output)) == 0
     assert "1 event overlapped others" in capsys.readouterr().out
-    assert run("convert", str(tmp_path / "t.json"), "--keep-overlaps", "--top", "list", "-o", str(output)) == 0
+    assert (
+        run("convert", str(tmp_path / "t.json"), "--keep-overlaps", "--top", "list", "-o", str(output), "--force") == 0
+    )
     assert [event["tid"] for event in json.loads(output.read_bytes())] == [1, 1]
 
 

@@ -19,6 +19,11 @@ def derived_name(path: str, what: str) -> str:
     return f"{stem(path)}.{what}.json.gz"
 
 
+def is_derived_name(path: str) -> bool:
+    """Whether a file's name says that it was made of a trace."""
+    return any(_bases(stem(path)))
+
+
 def derived(paths: Iterable[str]) -> list[str]:
     """Those whose names say that they were made of another one of them; of a file that is not among them, none is."""
     stems = {path: stem(path) for path in paths}

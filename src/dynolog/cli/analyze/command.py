@@ -55,6 +55,7 @@ class Analyze:
     def run(self, arguments: argparse.Namespace, target: Target) -> int:  # noqa: ARG002 - asks no daemon
         """Read, judge, print."""
         needs_analysis()
+        _require_page(arguments.html)
         from dynolog.analysis.analysis import analyse  # noqa: PLC0415 - numpy
 
         notes: list[str] = []
@@ -64,21 +65,33 @@ class Analyze:
             results = read(arguments.files, arguments.ranks)
             against = read(arguments.against, arguments.ranks) if arguments.against else []
         analysis = analyse(results, against, notes)
+        if arguments.json:
+            print_json(analysis)
+        else:
+            from dynolog.cli.analyze.report import lines  # noqa: PLC0415 - numpy
+
+            for line in lines(analysis):
+                print(printable(line))
+        # Last: an answer that took minutes is not lost because the page cannot be written.
         if arguments.html:
             from dynolog.analysis.report.html_report import write_html  # noqa: PLC0415 - only when asked for
 
             with readable(arguments.html):
                 write_html(analysis, arguments.html)
-        if arguments.json:
-            print_json(analysis)
-            return DONE
-        from dynolog.cli.analyze.report import lines  # noqa: PLC0415 - numpy
-
-        for line in lines(analysis):
-            print(printable(line))
-        if arguments.html:
-            print(f"report: {printable(arguments.html)}")
+            if not arguments.json:
+                print(f"report: {printable(arguments.html)}")
         return DONE
+
+
+def _require_page(path: str) -> None:
+    """Raises CommandError for a file that is no report: after `--html` a trace is easily the next word."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(64)
+    except OSError:
+        return  # not there; what else is the matter is said when it is written
+    if begin and not begin.lstrip().lower().startswith(b"<!doctype html"):
+        raise CommandError(f"--html: {path} is there already and is no page: name another file")
 
 
 def _read(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from dynolog.analysis.reading.derived_names import derived_name
+from dynolog.analysis.reading.derived_names import derived_name, is_derived_name
 from dynolog.cli.exit_codes import USAGE, CommandError
 from dynolog.cli.printable import printable
 from dynolog.cli.quantities import count, size
@@ -40,6 +40,14 @@ def add_output(parser: argparse.ArgumentParser, what: str) -> None:
         metavar="OUT",
         help=f"what to write, compressed when it ends in .gz (FILE without its ending, and .{what}.json.gz)",
     )
+    add_force(parser)
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """`--force`."""
+    parser.add_argument(
+        "--force", action="store_true", help="replace what is there already, though it may be an original"
+    )
 
 
 def output_name(arguments: argparse.Namespace, what: str) -> str:
@@ -50,12 +58,29 @@ def output_name(arguments: argparse.Namespace, what: str) -> str:
 
 
 @contextlib.contextmanager
-def replacing(output: str) -> Iterator[None]:
-    """Says it when the block has put another file in the place of one that was there."""
+def replacing(output: str, inputs: Sequence[str], *, force: bool) -> Iterator[None]:
+    """Says it when the block has put another file in the place of one that was there.
+
+    Raises CommandError where that may be an original: by its name it was not made of a trace, nor is it a merged one. What is read is
+    refused by whoever writes, with words of its own.
+    """
     was_there = os.path.lexists(output)
+    if was_there and not force and os.path.isfile(output) and not _was_made(output):
+        is_input = any(os.path.exists(path) and os.path.samefile(path, output) for path in inputs)
+        if not is_input:
+            raise CommandError(f"{output} is there already and may be an original: name another file, or say --force")
     yield
     if was_there:
         print(printable(f"note: replaces {output}, which was there"), file=sys.stderr)
+
+
+def _was_made(path: str) -> bool:
+    from dynolog.analysis.reading.trace_folder import read_head  # noqa: PLC0415 - only for a file that is there
+
+    if is_derived_name(path) or not os.path.getsize(path):
+        return True
+    head = read_head(path)
+    return head is not None and head.merged
 
 
 @contextlib.contextmanager

@@ -51,7 +51,11 @@ class TraceConvert:
 
         path: str = arguments.file
         output = output_name(arguments, "strict")
-        with readable(path), replacing(output), progress_bar([path], passes=2, quiet=arguments.json) as show:
+        with (
+            readable(path),
+            replacing(output, [path], force=arguments.force),
+            progress_bar([path], passes=2, quiet=arguments.json) as show,
+        ):
             columns = survey(path, partial(show, path))
             absolute = {"auto": None, "keep": not columns.head.base_ns, "absolute": True, "relative": False}
             exported = export(

@@ -7,7 +7,14 @@ from dynolog.cli.printable import printable
 from dynolog.cli.quantities import microseconds
 from dynolog.cli.reply_text import print_json
 from dynolog.cli.table import table
-from dynolog.cli.trace_files.common_options import needs_analysis, print_exported, progress_bar, readable, replacing
+from dynolog.cli.trace_files.common_options import (
+    add_force,
+    needs_analysis,
+    print_exported,
+    progress_bar,
+    readable,
+    replacing,
+)
 from dynolog.rpc.client import Target
 
 
@@ -23,6 +30,7 @@ class TraceMerge:
         """Which files, and by which clock."""
         parser.add_argument("files", nargs="+", metavar="FILE|DIR", help="traces of one job, or a folder of them")
         parser.add_argument("-o", "--output", required=True, metavar="OUT", help="compressed when it ends in .gz")
+        add_force(parser)
         parser.add_argument(
             "--align",
             choices=("auto", "manifest", "collectives", "none"),
@@ -42,7 +50,8 @@ class TraceMerge:
         with readable(", ".join(arguments.files)):
             folder = scan(arguments.files, arguments.ranks)
             paths = [head.path for head in folder.traces]
-            with replacing(arguments.output), progress_bar(paths, passes=PASSES, quiet=arguments.json) as show:
+            taken = replacing(arguments.output, paths, force=arguments.force)
+            with taken, progress_bar(paths, passes=PASSES, quiet=arguments.json) as show:
                 merged = merge(folder.traces, arguments.output, align=arguments.align, progress=show)
         if arguments.json:
             print_json(merged)

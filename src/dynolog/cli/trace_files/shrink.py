@@ -60,7 +60,11 @@ class TraceShrink:
         ]
         path: str = arguments.file
         output = output_name(arguments, "small")
-        with readable(path), replacing(output), progress_bar([path], quiet=arguments.json) as show:
+        with (
+            readable(path),
+            replacing(output, [path], force=arguments.force),
+            progress_bar([path], quiet=arguments.json) as show,
+        ):
             exported = export(
                 path,
                 output,

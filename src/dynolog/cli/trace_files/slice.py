@@ -55,7 +55,11 @@ class TraceSlice:
 
         path: str = arguments.file
         output = output_name(arguments, "slice")
-        with readable(path), replacing(output), progress_bar([path], passes=2, quiet=arguments.json) as show:
+        with (
+            readable(path),
+            replacing(output, [path], force=arguments.force),
+            progress_bar([path], passes=2, quiet=arguments.json) as show,
+        ):
             columns = survey(path, partial(show, path))
             from_ns, to_ns = _window(arguments, columns)
             base_ns = columns.head.base_ns
