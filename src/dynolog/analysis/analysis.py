@@ -9,7 +9,7 @@ from dynolog.analysis.findings.comparison_findings import comparison_findings
 from dynolog.analysis.findings.finding import Finding, ranked
 from dynolog.analysis.findings.job_findings import job_findings
 from dynolog.analysis.findings.rank_findings import rank_findings
-from dynolog.analysis.findings.slow_findings import SLOW
+from dynolog.analysis.findings.slow_findings import SLOW, WAITING
 from dynolog.analysis.job.comparing import Comparison, compare
 from dynolog.analysis.job.job_summary import JobSummary, summarise_job
 from dynolog.analysis.rank.rank_summary import RankResult, RankSummary
@@ -36,7 +36,8 @@ def analyse(results: Sequence[RankResult], against: Sequence[RankResult] = (), n
     findings = _merged(between, rank_findings(ranks)) + communication_findings(job, ranks, slow)
     comparison = compare(against, results) if against else None
     if comparison is not None:
-        findings += comparison_findings(comparison, ranks)
+        waits_explained = any(finding.kind in WAITING for finding in between)
+        findings += comparison_findings(comparison, ranks, waits_explained=waits_explained)
     return Analysis(findings=ranked(findings), ranks=ranks, job=job, comparison=comparison, notes=[*notes, *job.notes])
 
 

@@ -277,6 +277,22 @@ def test_one_slower_kernel_is_the_only_difference_and_certain(tmp_path: Path) ->
     assert answer.comparison.steps.verdict == "slower"
 
 
+def test_collectives_that_last_longer_because_a_rank_is_late_are_not_what_changed(tmp_path: Path) -> None:
+    """NCCL's kernels wait within; without the other ranks' traces that is said with them."""
+    after = TrainingJob(4)
+    after.slow_loaders[2] = 6_000.0
+    answer = compared(TrainingJob(4), after, tmp_path / "job")
+    assert answer.comparison is not None
+    assert any("nccl" in change.name and change.verdict == "slower" for change in answer.comparison.kernels)
+    assert {finding.kind for finding in answer.findings} == {"slow_rank", "slower_steps"}
+    slower = TrainingJob(4)
+    slower.transfer_us = 4_500.0
+    found = compared(TrainingJob(4), slower, tmp_path / "links").findings
+    (kernel,) = [finding for finding in found if finding.kind == "slower_kernel"]
+    assert "nccl" in kernel.title
+    assert "its time includes waiting for other ranks" in kernel.evidence
+
+
 def test_two_recordings_of_the_same_job_do_not_differ(tmp_path: Path) -> None:
     answer = compared(TrainingJob(2, steps=12), TrainingJob(2), tmp_path)
     assert answer.findings == []

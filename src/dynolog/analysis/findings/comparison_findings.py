@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dynolog.analysis.findings.finding import Finding
 from dynolog.analysis.job.comparing import Change, Comparison
+from dynolog.analysis.rank.gpu_work import is_communication
 from dynolog.analysis.rank.rank_summary import RankSummary
 from dynolog.analysis.wording import ms, pct, short
 
@@ -12,15 +13,24 @@ _MOST_OF_A_KIND = 5
 _SURE = frozenset({"certain", "likely"})
 _COSTS = {"slower": "slower_{}", "new": "new_{}", "more calls": "more_calls_of_{}"}
 _HOST_BOUND = 0.10
+_ADVICE = "what changed: versions, shapes, precision, settings; clocks of the device (`dyno gpus`)"
+_WAITING_ADVICE = "whether a rank arrives later (analyse the traces of all ranks), or the network or the links are slower: `NCCL_DEBUG=INFO`, what changed"
 
 
-def comparison_findings(comparison: Comparison, ranks: Sequence[RankSummary]) -> list[Finding]:
-    """Kernels and operators that cost at least 1 % more and surely so; slower steps when none of them explains it."""
+def comparison_findings(
+    comparison: Comparison, ranks: Sequence[RankSummary], *, waits_explained: bool = False
+) -> list[Finding]:
+    """Kernels and operators that cost at least 1 % more and surely so; slower steps when none of them explains it.
+
+    `waits_explained`: another finding says for whom ranks wait, so that collectives which last longer for it are none of their own.
+    """
     unit_us = _unit_us(comparison, ranks)
     found = [
         _finding(change, comparison, unit_us, ranks)
         for rows in (comparison.kernels, comparison.operators if _host_matters(ranks) else [])
-        for change in [row for row in rows if _costs(row, unit_us)][:_MOST_OF_A_KIND]
+        for change in [
+            row for row in rows if _costs(row, unit_us) and not (waits_explained and is_communication(row.name))
+        ][:_MOST_OF_A_KIND]
     ]
     steps = comparison.steps
     if not found and steps is not None and steps.verdict == "slower" and steps.sure in _SURE:
@@ -76,6 +86,10 @@ def _finding(change: Change, comparison: Comparison, unit_us: float, ranks: Sequ
     ]
     if change.effect is not None and change.verdict == "slower":
         evidence.append(f"a call now lasts longer than one before with a probability of {pct(change.effect)}")
+    advice = _ADVICE
+    if is_communication(change.name):
+        evidence.append("its time includes waiting for other ranks")
+        advice = _WAITING_ADVICE
     gone = [row for row in comparison.kernels if row.verdict == "gone"] if change.verdict == "new" else []
     evidence += [f"gone instead: {short(row.name)}, {ms(row.before_us * 1000)} a {unit}" for row in gone[:2]]
     return Finding(
@@ -86,5 +100,5 @@ def _finding(change: Change, comparison: Comparison, unit_us: float, ranks: Sequ
         share=change.change_us / unit_us,
         ranks=[rank.rank for rank in ranks],
         evidence=evidence,
-        advice=["what changed: versions, shapes, precision, settings; clocks of the device (`dyno gpus`)"],
+        advice=[advice],
     )

@@ -11,6 +11,7 @@ from dynolog.analysis.rank.rank_summary import RankSummary
 from dynolog.analysis.wording import ms, pct, rank_list, short
 
 SLOW = frozenset({"slow_rank", "slow_host"})
+WAITING = SLOW | {"imbalance"}
 _LEAST_SHARE = 0.05  # of the recording
 _MAINLY = 0.6  # of all waiting for single ranks
 _OF_WAITING = 0.5  # of what the others wait in all
