@@ -11,6 +11,7 @@ from dynolog.analysis.engine import read_ranks
 from dynolog.analysis.findings.finding import Finding
 from dynolog.analysis.rank.rank_summary import RankResult
 from dynolog.model.host_samples import HostSeries, SampleBlock
+from fakes.traces import operation, trace
 from fakes.training_job import BEGIN_US, TrainingJob
 
 
@@ -172,6 +173,37 @@ def test_counters_of_the_host_say_why_the_data_loader_is_slow(tmp_path: Path) ->
     title = only(job, tmp_path, "data_loader").title
     assert title.startswith("GPU idle ")
     assert title.endswith("data loader; CPU 98 % busy in user, disk reads at 1.9 GB/s")
+
+
+def test_a_host_that_is_not_busy_while_the_data_loader_is_slow_is_told_as_that(tmp_path: Path) -> None:
+    """With counters in the trace nobody is told to record with counters."""
+    job = TrainingJob()
+    starved(job)
+    job.counters = [
+        ("cpu_user_pct", lambda at: 3.0),
+        ("cpu_system_pct", lambda at: 1.0),
+        ("disk_read_bytes_per_s", lambda at: 2e6),
+    ]
+    evidence = " ".join(only(job, tmp_path / "idle", "data_loader").evidence)
+    assert "the host was not busy (CPU 4 % busy, disk reads at 2 MB/s)" in evidence
+    assert "--with-host" not in evidence
+    job.counters = []
+    assert "--with-host" in " ".join(only(job, tmp_path / "none", "data_loader").evidence)
+
+
+def test_counters_tell_of_the_data_loader_of_a_job_without_a_device(tmp_path: Path) -> None:
+    span = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    events: list[dict[str, object]] = [
+        operation(span, 0, 60_000, cat="user_annotation", pid=9, tid=9),
+        operation("aten::mm", 60_000, 40_000, pid=9, tid=9),
+    ]
+    for at_us, busy_pct in ((0, 97.0), (60_000, 5.0)):
+        counter = {"ph": "C", "pid": 5_000_000, "tid": 0, "name": "host cpu_user_pct", "ts": at_us}
+        events.append(counter | {"args": {"value": busy_pct}})
+    (tmp_path / "t.json").write_bytes(trace(events))
+    _, outcomes = read_ranks([str(tmp_path / "t.json")])
+    (found,) = analyse([outcome for outcome in outcomes if isinstance(outcome, RankResult)]).findings
+    assert found.title == "The loop waits 60 %: data loader; CPU 97 % busy in user"
 
 
 def test_tracks_that_the_daemons_samples_became_are_used(tmp_path: Path) -> None:

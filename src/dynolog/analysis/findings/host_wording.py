@@ -34,3 +34,13 @@ def host_words(values: Mapping[str, float]) -> list[str]:
         if values.get(metric, 0.0) >= _WORTH_BYTES_PER_S:
             words.append(f"{what} at {rate(values[metric])}")
     return words
+
+
+def quiet_words(values: Mapping[str, float]) -> str:
+    """`CPU 4 % busy, disk reads at 0 B/s`: where counters were sampled and none is high enough to be a cause; else ""."""
+    if "cpu_user_pct" not in values or host_words(values):
+        return ""
+    words = [f"CPU {values['cpu_user_pct'] + values.get('cpu_system_pct', 0.0):.0f} % busy"]
+    if "disk_read_bytes_per_s" in values:
+        words.append(f"disk reads at {rate(values['disk_read_bytes_per_s'])}")
+    return ", ".join(words)

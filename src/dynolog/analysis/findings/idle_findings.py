@@ -1,11 +1,11 @@
 """Findings about a device that has nothing to do, by cause."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from dynolog.analysis.findings.concerned import Concerned, finding, mean_share, most_of
 from dynolog.analysis.findings.finding import Finding
-from dynolog.analysis.findings.host_wording import host_words
+from dynolog.analysis.findings.host_wording import host_words, quiet_words
 from dynolog.analysis.rank.gap_work import GapWork
 from dynolog.analysis.rank.idle_causes import LAUNCH_GAP_NS
 from dynolog.analysis.rank.rank_summary import RankSummary
@@ -16,9 +16,10 @@ _LAUNCH = re.compile(r"\A(cuda|hip)(\w*Launch|GraphLaunch)|\Acu\w*Launch", re.IG
 _MEMORY_CALL = re.compile(r"\A(cuda|hip)(Malloc|Free)|\Acu(Mem|Address)|emptyCache", re.IGNORECASE)
 
 
-def _host_while(concerned: list[Concerned], cause: str) -> list[str]:
+def _host_while(concerned: list[Concerned], cause: str) -> Mapping[str, float]:
+    """What the host's counters were in the gaps of that cause, else in all the time; {} without counters."""
     device = most_of(concerned).device
-    return host_words(device.host_while.get(cause, device.host_while.get("all", {}))) if device else []
+    return device.host_while.get(cause, device.host_while.get("all", {})) if device else {}
 
 
 def share_of(cause: str) -> Callable[[RankSummary], float]:
@@ -42,7 +43,8 @@ def data_loader_share(rank: RankSummary) -> float:
 def data_loader(kind: str, concerned: list[Concerned]) -> Finding:
     """The device has nothing to do because the next batch is not there."""
     worst = most_of(concerned)
-    words = _host_while(concerned, "data_loader")
+    values = _host_while(concerned, "data_loader") if worst.device else worst.rank.host_loading
+    words = host_words(values)
     what = "GPU idle" if worst.device else "The loop waits"
     title = f"{what} {mean_share(concerned)}: data loader" + (f"; {', '.join(words)}" if words else "")
     evidence = [
@@ -51,7 +53,11 @@ def data_loader(kind: str, concerned: list[Concerned]) -> Finding:
             f"(rank {worst.rank.rank})"
         )
     ]
-    if not words:
+    if quiet := quiet_words(values):
+        evidence.append(
+            f"meanwhile the host was not busy ({quiet}): few workers are slow by themselves, or wait for something else"
+        )
+    elif not words:
         evidence.append("host counters in the trace (`dyno gputrace --with-host`) would tell CPU from disk")
     advice = [
         "more workers (`num_workers`), `persistent_workers`, a larger `prefetch_factor`",
@@ -90,7 +96,7 @@ def host_wait(kind: str, concerned: list[Concerned]) -> Finding:
     worst = most_of(concerned)
     assert worst.device is not None
     idle = worst.device.split.idle
-    words = _host_while(concerned, "cpu")
+    words = host_words(_host_while(concerned, "cpu"))
     synced = idle.after_sync_ns * 2 >= idle.cpu_ns
     why = "waits for the device, then begins anew" if synced else "launches nothing for long"
     title = f"GPU idle {mean_share(concerned)}: the host {why}" + (f"; {', '.join(words)}" if words else "")

@@ -57,7 +57,8 @@ class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One trace. `devices` is empty for traces of the CPU alone. `span_ns` is of all events. `notes` say what to beware of."""
+    """One trace. `devices` is empty for traces of the CPU alone. `span_ns` is of all events. `host_loading` has the means of the
+    host's counters while the loop was in the data loader, {} without them. `notes` say what to beware of."""
 
     path: str
     rank: int
@@ -71,6 +72,7 @@ class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
     devices: list[DeviceSummary]
     steps: StepFacts
     data_loader_ns: int
+    host_loading: dict[str, float]
     kernels: list[DurationRow]
     operators: list[OperatorRow]
     modules: list[ModuleRow]
@@ -142,6 +144,7 @@ def summarise_trace(trace: TraceColumns, head: TraceFileHead) -> RankResult:
         ],
         steps=step_facts(trace, parts[busiest] if work else None, loader),
         data_loader_ns=loader.total_ns,
+        host_loading=means(counters, loader),
         kernels=duration_table(trace.names, kernel_names, kernel_ns),
         operators=operator_table(trace, tree, own_device_ns),
         modules=module_table(trace, tree, own_device_ns),
