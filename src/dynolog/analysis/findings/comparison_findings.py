@@ -14,7 +14,10 @@ _SURE = frozenset({"certain", "likely"})
 _COSTS = {"slower": "slower_{}", "new": "new_{}", "more calls": "more_calls_of_{}"}
 _HOST_BOUND = 0.10
 _ADVICE = "what changed: versions, shapes, precision, settings; clocks of the device (`dyno gpus`)"
-_WAITING_ADVICE = "whether a rank arrives later (analyse the traces of all ranks), or the network or the links are slower (`NCCL_DEBUG=INFO`)"
+_WAITING_ADVICE = (
+    "whether a rank arrives later (analyse the traces of all ranks), or the network or the links are slower "
+    "(`NCCL_DEBUG=INFO`)"
+)
 
 
 def comparison_findings(
