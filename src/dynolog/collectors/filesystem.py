@@ -57,9 +57,13 @@ _NOT_OURS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ELOOP
 
 
 class FilesystemSnapshot(msgspec.Struct, frozen=True):
-    """What answered, by mount point; None for one that hangs or fails."""
+    """What answered, by mount point; None for one that hangs or fails. `read_only` are the mount points that are.
+
+    Read-only is what the host's process 1 says: below /host in a container everything is mounted read-only.
+    """
 
     uses: dict[str, FilesystemUse | None]
+    read_only: frozenset[str]
 
 
 class FilesystemCollector:
@@ -77,6 +81,7 @@ class FilesystemCollector:
         self._mounts: list[Mount] | None = None
         self._excluded: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self._choices: list[tuple[Choice, str]] = []
+        self._read_only: frozenset[str] = frozenset()
         self._errands: dict[tuple[int, str], Errand[FilesystemUse]] = {}
         self._silent: set[str] = set()
         self._keys: dict[str, tuple[str, ...]] = {}
@@ -97,7 +102,12 @@ class FilesystemCollector:
             else:
                 uses[choice.mount.point] = None
                 self._say(choice.mount, "does not answer: its server may be down; it is left out until it does")
-        return FilesystemSnapshot(uses)
+        if self._choices and not uses and self._host.root != "/":
+            self._notices.say(
+                "filesystem_unseen",
+                f"no file system of the host is seen below {self._host.root}: mount its root directory there (-v /:/host:ro,rslave)",
+            )
+        return FilesystemSnapshot(uses, self._read_only)
 
     def _choose(self) -> None:
         mounts = self._reader.read()
@@ -115,6 +125,7 @@ class FilesystemCollector:
             )
         choices = choices[: self.LARGEST_NUMBER]
         self._choices = [(choice, self._host.path(choice.mount.point.lstrip("/"))) for choice in choices]
+        self._read_only = frozenset(choice.mount.point for choice in choices if choice.mount.read_only)
         for point in self._silent - {choice.mount.point for choice in choices}:
             self._silent.discard(point)
             self._notices.say(f"filesystem {point}", f"{shown(point)} is not mounted any more")
@@ -164,6 +175,7 @@ class FilesystemCollector:
             values[keys[8]] = 0 if use is None else 1
             if use is not None:
                 _add_use(values, keys, use)
+                values[keys[7]] = int(point in after.read_only)
         return values
 
     def _make_keys(self, point: str) -> tuple[str, ...]:
@@ -179,7 +191,6 @@ def shown(point: str) -> str:
 
 
 def _add_use(values: Values, keys: tuple[str, ...], use: FilesystemUse) -> None:
-    values[keys[7]] = int(use.read_only)
     if use.size_bytes > 0:
         values[keys[0]] = use.size_bytes
         values[keys[1]] = use.free_bytes

@@ -8,10 +8,15 @@ import msgspec
 from dynolog.sources.host_files import HostFiles, unavailable
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
+# ext4 after an error, since Linux 6.15: it refuses to write, and is called neither read-only by mount(8) nor by statvfs(3).
+_READ_ONLY = frozenset((b"ro", b"emergency_ro"))
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """One mount: its id and that of the mount it lies on, device number (os.makedev), mount point, type, what is mounted."""
+    """One mount: its id and that of the mount it lies on, device number (os.makedev), mount point, type, what is mounted.
+
+    `read_only` when this mount or the file system itself is, also one that went so after an error.
+    """
 
     number: int
     parent: int
@@ -19,6 +24,7 @@ class Mount(msgspec.Struct, frozen=True):
     point: str
     kind: str
     source: str
+    read_only: bool = False
 
 
 def unescape(field: bytes) -> str:
@@ -43,10 +49,14 @@ def parse(data: bytes) -> list[Mount]:
             number, parent = int(fields[0]), int(fields[1])
             kind, source = fields[separator + 1 : separator + 3]
             device = os.makedev(major, minor)
+            # Of this mount, and of the file system (none in some containers' made-up files).
+            options = b",".join((fields[5], *fields[separator + 3 : separator + 4])).split(b",")
         except (ValueError, OverflowError):
             continue
         if fields[4].startswith(b"/") and kind:
-            mounts.append(Mount(number, parent, device, unescape(fields[4]), unescape(kind), unescape(source)))
+            read_only = not _READ_ONLY.isdisjoint(options)
+            point, kind_text, source_text = map(unescape, (fields[4], kind, source))
+            mounts.append(Mount(number, parent, device, point, kind_text, source_text, read_only))
     return mounts
 
 

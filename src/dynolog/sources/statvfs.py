@@ -17,7 +17,6 @@ class FilesystemUse(msgspec.Struct, frozen=True, kw_only=True):
     available_bytes: int
     inodes: int
     inodes_free: int
-    read_only: bool
 
 
 def filesystem_use(path: str) -> FilesystemUse:
@@ -30,5 +29,4 @@ def filesystem_use(path: str) -> FilesystemUse:
         available_bytes=found.f_bavail * found.f_frsize,
         inodes=found.f_files,
         inodes_free=found.f_ffree,
-        read_only=bool(found.f_flag & os.ST_RDONLY),
     )

@@ -17,7 +17,7 @@ NFS = "2 1 0:60 / /nfs rw - nfs4 server:/x rw\n"
 
 def use(device: int, **fields: int) -> FilesystemUse:
     values = {"size_bytes": 1000, "free_bytes": 400, "available_bytes": 200, "inodes": 50, "inodes_free": 40, **fields}
-    return FilesystemUse(device=device, read_only=False, **values)
+    return FilesystemUse(device=device, **values)
 
 
 class FakeMounts:
@@ -85,11 +85,36 @@ def test_a_file_system_without_inodes_or_without_size_has_no_such_values(
     assert values["filesystem_responding./nfs"] == 1
 
 
-def test_read_only_is_said(host_tree: HostTree, mounts: FakeMounts) -> None:
-    mounts.answers["/"] = FilesystemUse(
-        device=os.makedev(8, 1), size_bytes=1, free_bytes=1, available_bytes=1, inodes=0, inodes_free=0, read_only=True
-    )
-    assert values_of(FilesystemCollector(host_tree.context(), mounts.ask))["filesystem_read_only./"] == 1
+@pytest.mark.parametrize(
+    ("line", "read_only"),
+    [
+        (ROOT, 0),
+        ("1 0 8:1 / / ro - ext4 /dev/sda1 rw\n", 1),  # this mount of it
+        ("1 0 8:1 / / rw - ext4 /dev/sda1 ro\n", 1),  # the file system, so after an error before Linux 6.15
+        ("1 0 8:1 / / rw,relatime - ext4 /dev/sda1 rw,errors=remount-ro\n", 0),
+        ("1 0 8:1 / / rw,relatime - ext4 /dev/sda1 rw,errors=remount-ro,emergency_ro\n", 1),  # and since
+    ],
+)
+def test_read_only_is_what_the_host_says(host_tree: HostTree, mounts: FakeMounts, line: str, read_only: int) -> None:
+    """Of its process 1: in a container all of it is mounted read-only below /host."""
+    host_tree.write("proc/1/mountinfo", line)
+    host_tree.write("proc/self/mountinfo", "9 0 8:1 / / ro - ext4 /dev/sda1 rw\n")
+    assert values_of(FilesystemCollector(host_tree.context(), mounts.ask))["filesystem_read_only./"] == read_only
+
+
+def test_one_that_becomes_read_only_is_said_at_the_next_look(host_tree: HostTree, mounts: FakeMounts) -> None:
+    host_tree.write("proc/self/mountinfo", ROOT)
+    collector = FilesystemCollector(host_tree.context(), mounts.ask)
+    assert values_of(collector)["filesystem_read_only./"] == 0
+    host_tree.write("proc/self/mountinfo", ROOT.replace("sda1 rw", "sda1 rw,emergency_ro"))
+    assert values_of(collector)["filesystem_read_only./"] == 1
+
+
+def test_a_container_that_sees_none_of_the_hosts_file_systems_is_told(host_tree: HostTree, mounts: FakeMounts) -> None:
+    """With only /proc and /sys below /host, its own file systems are found at the paths: other device numbers."""
+    mounts.answers = {"/": use(os.makedev(0, 99)), "/nfs": FileNotFoundError(errno.ENOENT, "no such directory")}
+    assert values_of(FilesystemCollector(host_tree.context(), mounts.ask)) == {}
+    assert "mount its root directory there" in host_tree.notices.said["filesystem_unseen"]
 
 
 def test_a_dead_server_costs_nothing_else(
