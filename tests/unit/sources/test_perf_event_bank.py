@@ -126,6 +126,7 @@ ADMIN, PERFMON = 1 << 21, 1 << 38
         (errno.EPERM, "2", ADMIN, Why.FORBIDDEN, "EPERM.*has CAP_SYS_ADMIN.*seccomp"),
         (errno.EPERM, "2", 0, Why.FORBIDDEN, "EPERM for cycles: a seccomp filter.*paranoid=2.*cap-add=PERFMON"),
         (errno.EPERM, "0", 0, Why.FORBIDDEN, "paranoid=0 would allow it.*seccomp"),
+        (errno.EPERM, "2", PERFMON, Why.FORBIDDEN, "paranoid=2 would allow it.*podman: --cap-add=PERFMON,SYS_ADMIN"),
         (errno.EACCES, "", 0, Why.FORBIDDEN, r"paranoid=\? forbids"),
         (errno.ENOSYS, "2", ADMIN, Why.NO_SYSCALL, "ENOSYS.*seccomp.*CONFIG_PERF_EVENTS"),
         (errno.EMFILE, "2", ADMIN, Why.TOO_MANY_FILES, "EMFILE.*LimitNOFILE"),

@@ -40,7 +40,8 @@ def check_capabilities(evidence: Evidence) -> Iterator[Finding]:
         yield ok("capabilities", f"{evidence.who} has all capabilities that it uses")
         return
     user = "root, but without all of its rights" if rights.uid == 0 else f"uid {rights.uid}, not root"
-    yield note("capabilities", f"{evidence.who} runs as {user}; what that costs follows", "run dynolog.service as root")
+    remedy = "run dynolog.service as root, or give a container what follows"
+    yield note("capabilities", f"{evidence.who} runs as {user}; what that costs follows", remedy)
     for feature in lacking:
         missing = [name for name in feature.capabilities if not rights.has(name)]
         asked = bool(evidence.daemon and feature.flag and evidence.daemon.is_on(feature.flag))

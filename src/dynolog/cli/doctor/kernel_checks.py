@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dynolog.cli.doctor.evidence import Evidence
 from dynolog.cli.doctor.finding import Finding, note, ok, wrong
 from dynolog.sources.kernel_settings import cgroup_version, parse_hidepid, psi_trouble, sysctl
+from dynolog.sources.perf_event.refusal import IN_CONTAINERS
 
 _HUNDREDS = 200
 _PERSISTENT = "and in /etc/sysctl.d/60-dynolog.conf to keep it"
@@ -22,7 +23,7 @@ def check_perf(evidence: Evidence) -> Iterator[Finding]:
             yield note(
                 "perf",
                 f"{evidence.who} has a seccomp filter (a container's?), which may forbid perf_event_open(2)",
-                "docker and podman: --cap-add=PERFMON allows it; others: a seccomp profile with perf_event_open",
+                IN_CONTAINERS,
             )
     else:
         capability = "CAP_PERFMON" if level <= 2 else "CAP_SYS_ADMIN"

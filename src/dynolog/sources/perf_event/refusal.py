@@ -8,6 +8,8 @@ from dynolog.model.errors import SourceUnavailable
 from dynolog.sources.host_files import HostFiles
 
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
+# What the seccomp filters of container engines ask for, by their own profiles: podman's looks at CAP_SYS_ADMIN, late ones at both.
+IN_CONTAINERS = "docker 23 or newer: --cap-add=PERFMON, podman: --cap-add=PERFMON,SYS_ADMIN, others: a seccomp profile with perf_event_open"
 # A machine without the counter answers any of these: a virtual machine, a PMU without the event, a CPU that is offline.
 _NOT_HERE = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENXIO, errno.ENODEV, errno.EINVAL)
 
@@ -70,7 +72,7 @@ def _forbidden(names: str, number: int, host: HostFiles) -> PerfRefused:
     elif number == errno.EPERM and not capabilities >> _CAP_PERFMON & 1 and (level is None or level > 0):
         # The level answers EACCES, the filters of container engines EPERM.
         reason = f"EPERM for {names}: a seccomp filter or a security module (and kernel.perf_event_paranoid={text})"
-        remedy = "allow perf_event_open in the container's seccomp profile and grant CAP_PERFMON (docker: --cap-add=PERFMON does both)"
+        remedy = f"grant CAP_PERFMON and let the container's filter pass perf_event_open ({IN_CONTAINERS})"
     elif capabilities >> _CAP_PERFMON & 1 and level is not None and level > 2:
         reason = f"kernel.perf_event_paranoid={level} forbids {names} though this process has CAP_PERFMON ({code})"
         remedy = (
@@ -78,7 +80,7 @@ def _forbidden(names: str, number: int, host: HostFiles) -> PerfRefused:
         )
     elif capabilities >> _CAP_PERFMON & 1 or (level is not None and level <= 0):
         reason = f"{code} for {names} though kernel.perf_event_paranoid={text} would allow it: a seccomp filter or a security module"
-        remedy = "allow perf_event_open in the container's seccomp profile"
+        remedy = f"let the container's filter pass perf_event_open ({IN_CONTAINERS})"
     else:
         reason = f"kernel.perf_event_paranoid={text} forbids counting {names} on whole CPUs ({code})"
         remedy = "grant CAP_PERFMON (CAP_SYS_ADMIN where Debian's or Ubuntu's level is above 2) or set it to 0"
