@@ -261,8 +261,9 @@ class Capture:
                     return
                 self.reason = "" if file.events else "the trace is empty: nothing ran in this process while it recorded"
                 self._move(CaptureState.WRITTEN, f"the file was read to its last byte: {file.events} events")
-            case Invalid(path=path, reason=reason):
-                self._finish(CaptureState.FAILED, f"{path} is not a whole trace: {reason}")
+            case Invalid(path=path, reason=reason, was_read=was_read):
+                what = "is not a whole trace" if was_read else "may be whole, but was not checked"
+                self._finish(CaptureState.FAILED, f"{path} {what}: {reason}")
             case Unseen(reason=reason):
                 self._unseen = reason
             case NothingThere():

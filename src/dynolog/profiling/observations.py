@@ -32,10 +32,11 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Invalid(msgspec.Struct, frozen=True):
-    """The final file is not a usable trace; `reason` is a sentence without a full stop."""
+    """The final file is not a usable trace; `reason` is a sentence without a full stop. Not `was_read`: it may be one."""
 
     path: str
     reason: str
+    was_read: bool = True
 
 
 class Unseen(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from dynolog.model.capture import Operation, TraceFile
 from dynolog.model.json_text import encode_json
 from dynolog.profiling.trace_bytes import BLOCK_BYTES, TraceText, TraceUnreadable
 from dynolog.profiling.trace_reader import TraceEvent, TraceReader
+from dynolog.sources.own_rights import give_up_capabilities
 
 MAX_MEMORY_BYTES = 512 << 20
 PROGRESS_S = 1.0
@@ -194,9 +195,13 @@ def _give_up_rights() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if os.geteuid() == 0:
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+        except OSError:
+            # Root of a container without CAP_SETUID and CAP_SETGID, or of a user namespace that has no such user.
+            give_up_capabilities()
 
 
 def main(arguments: list[str]) -> int:

@@ -323,7 +323,10 @@ class TraceWatch:
                 return
             file = watched.check.poll()
         except OSError as error:
-            self._refuse(watched, watched.path, f"it cannot be read: {error.strerror or error}")
+            reason = f"the daemon cannot read it: {error.strerror or error}"
+            if isinstance(error, PermissionError):
+                reason += " (files of other users take CAP_DAC_READ_SEARCH)"
+            self._refuse(watched, watched.path, reason, was_read=False)
         except CheckFailed as failed:
             with self._lock:
                 self._over(watched)
@@ -362,9 +365,9 @@ class TraceWatch:
                 check.abandon()
                 self._ending.append(check)
 
-    def _refuse(self, watched: WatchedCapture, path: str, reason: str) -> None:
+    def _refuse(self, watched: WatchedCapture, path: str, reason: str, was_read: bool = True) -> None:
         watched.done = True
-        self._report(watched, Invalid(path, reason))
+        self._report(watched, Invalid(path, reason, was_read))
 
     def _end(self, watched: WatchedCapture) -> None:
         """Let go of all that a capture holds; under the lock."""

@@ -165,7 +165,14 @@ def test_a_broken_file_fails() -> None:
     watched = recording()
     watched.see(FINAL, Invalid(PATH, "it ends in the middle of an event"))
     assert watched.in_state(CaptureState.FAILED)
-    assert "middle of an event" in watched.capture.reason
+    assert watched.capture.reason == f"{PATH} is not a whole trace: it ends in the middle of an event"
+
+
+def test_a_file_that_could_not_be_read_is_not_called_broken() -> None:
+    watched = recording()
+    watched.see(FINAL, Invalid(PATH, "the daemon cannot read it", was_read=False))
+    assert watched.in_state(CaptureState.FAILED)
+    assert watched.capture.reason == f"{PATH} may be whole, but was not checked: the daemon cannot read it"
 
 
 def test_a_trainer_that_comes_back_ready_without_a_file_has_failed() -> None:

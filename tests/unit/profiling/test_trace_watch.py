@@ -14,13 +14,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from dynolog.model.capture import TraceFile
 from dynolog.profiling import trace_watch
 from dynolog.profiling.check_process import CheckProcess
 from dynolog.profiling.observations import Checked, FinalSeen, Invalid, NothingThere, Observation, TemporarySeen, Unseen
 from dynolog.profiling.pinned_roots import PinnedRoot, PinnedRoots
 from dynolog.profiling.trace_watch import TraceWatch
+from dynolog.sources.own_program import module_command, module_environment
 from fakes.processes import process_with
 from fakes.traces import operation, trace
 
@@ -328,6 +331,44 @@ def test_a_daemon_that_may_not_look_says_as_whom_it_runs(tmp_path: Path, monkeyp
         await here.next(NothingThere)
 
     run(body)
+
+
+def test_a_file_that_the_daemon_may_not_read_is_not_called_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root of a container without CAP_DAC_READ_SEARCH, and a file of mode 600."""
+
+    def forbidden(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(trace_watch, "open_beneath", forbidden)
+
+    async def body(here: Session) -> None:
+        here.watch.watch("c", os.getpid(), os.getuid(), (str(tmp_path / "t.json"),))
+        await here.first_look()
+        publish(tmp_path / "t.json", WHOLE)
+        words = "the daemon cannot read it: Permission denied (files of other users take CAP_DAC_READ_SEARCH)"
+        assert await here.next(Invalid) == Invalid(f"{tmp_path}/t.json", words, was_read=False)
+
+    run(body)
+
+
+@pytest.mark.root
+@needs_root
+def test_root_of_a_container_that_may_not_change_its_user_checks_all_the_same(tmp_path: Path) -> None:
+    """The check leaves root's uid where it can; without CAP_SETUID it answers too, and with what CheckProcess reads."""
+    (tmp_path / "t.json").write_bytes(WHOLE)
+    confined = ("setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid")
+    with (tmp_path / "t.json").open("rb") as file:
+        done = subprocess.run(
+            [*confined, *module_command("dynolog.profiling.trace_check"), "0"],
+            env=module_environment(),
+            stdin=file,
+            capture_output=True,
+            check=True,
+        )
+    answer = done.stdout.splitlines()[-1]
+    assert msgspec.json.decode(answer.removeprefix(b"c"), type=TraceFile).events == 1
 
 
 @pytest.mark.root
