@@ -7,7 +7,7 @@ TORCH_VENV := .venv-torch
 HTA_VENV := .venv-hta
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-analysis test-pmu test-gpu test-packages fuzz soak lint bench demo docs lock wheel deb rpm onefile sbom clean torch
+.PHONY: help run test test-analysis test-pmu test-gpu test-packages test-image fuzz soak lint bench demo docs lock wheel deb rpm onefile sbom clean torch
 
 help:
 	@echo "make TARGET, where TARGET is one of"
@@ -40,6 +40,10 @@ test-gpu: $(VENV)/.ready ## GPU values against nvidia-smi; needs an NVIDIA GPU
 # The packages on a real systemd: needs root, debootstrap, lintian, rpm and rpmlint; three minutes.
 test-packages: $(VENV)/.ready ## the packages on a real systemd; needs root
 	$(BIN)/python -m pytest -q tests/system/package_checks.py
+
+# The container image on a real engine: needs root, debootstrap, podman and runc; two minutes.
+test-image: $(VENV)/.ready ## the container image on a real engine; needs root
+	$(BIN)/python -m pytest -q tests/system/image_checks.py
 
 # Answers against the public HolisticTraceAnalysis: 500 MB, installed once; then half a minute.
 test-analysis: $(VENV)/.ready ## answers against HolisticTraceAnalysis; 500 MB to fetch

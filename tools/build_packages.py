@@ -67,26 +67,21 @@ def version() -> str:
 
 def download_wheels(machine: str, cache: Path) -> list[Path]:
     """The locked wheels of every Python version for one machine; those that are there are not fetched again."""
-    wheels: dict[str, Path] = {}
-    for python in PYTHONS:
-        folder = cache / f"{machine}-{python}"
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "download",
-            "--quiet",
-            "--require-hashes",
-        ]
-        command += ["--no-deps", "--only-binary=:all:", "--implementation", "cp", "--python-version", python]
-        command += [f"--platform={name}_{machine}" for name in PLATFORMS]
-        command += ["--dest", str(folder), "--requirement", str(PACKAGING / "requirements.lock")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"the wheels of Python {python} for {machine} cannot be had:\n{done.stderr}")
-        wheels |= {wheel.name: wheel for wheel in sorted(folder.glob("*.whl"))}
+    wheels = {wheel.name: wheel for python in PYTHONS for wheel in download_wheels_of(python, machine, cache)}
     return list(wheels.values())
+
+
+def download_wheels_of(python: str, machine: str, cache: Path) -> list[Path]:
+    """The same of one Python version ("3.11")."""
+    folder = cache / f"{machine}-{python}"
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--require-hashes"]
+    command += ["--no-deps", "--only-binary=:all:", "--implementation", "cp", "--python-version", python]
+    command += [f"--platform={name}_{machine}" for name in PLATFORMS]
+    command += ["--dest", str(folder), "--requirement", str(PACKAGING / "requirements.lock")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"the wheels of Python {python} for {machine} cannot be had:\n{done.stderr}")
+    return sorted(folder.glob("*.whl"))
 
 
 def unpack(wheels: list[Path], site: Path) -> None:

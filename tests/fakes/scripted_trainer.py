@@ -11,7 +11,7 @@ from typing import Any, Self
 # Commands on stdin: `poll MASK JOB` prints the answer's text as JSON, `write PATH` writes stdin's next line there as libkineto does
 # (temporary name first, then renamed), `start PATH` leaves only the temporary file.
 _SCRIPT = r"""
-import ctypes, json, os, signal, socket, struct, sys, uuid
+import ctypes, json, os, signal, socket, struct, sys, time, uuid
 daemon, claims, newpid, uid = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3] == "newpid", int(sys.argv[4])
 if uid:  # only now, because another user may not be allowed to run our interpreter
     os.setgroups([])
@@ -29,13 +29,25 @@ else:
     print(os.getpid(), flush=True)
 pids = claims or [os.getpid(), os.getppid()]
 sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-sock.bind(b"\0dynoconfigclient" + uuid.uuid4().hex.encode() + b"\0")
+place = os.fsencode(os.environ.get("KINETO_IPC_SOCKET_DIR", ""))
+def address(name):
+    return place + b"/" + name if place else b"\0" + name + b"\0"
+sock.bind(address(b"dynoconfigclient" + uuid.uuid4().hex.encode()))
 sock.settimeout(10)
+def send(message):
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return sock.sendto(message, address(daemon.encode()))
+        except (ConnectionRefusedError, FileNotFoundError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)  # as libkineto does: nobody listens yet
 for line in sys.stdin:
     verb, *rest = line.split()
     if verb == "poll":
         payload = struct.pack("=iiq", int(rest[0]), len(pids), int(rest[1])) + struct.pack(f"={len(pids)}i", *pids)
-        sock.sendto(struct.pack("=Q32s", len(payload), b"req") + payload, b"\0" + daemon.encode() + b"\0")
+        send(struct.pack("=Q32s", len(payload), b"req") + payload)
         print(json.dumps(sock.recv(1 << 17)[40:].decode()), flush=True)
     elif verb in ("write", "start"):
         with open(rest[0] + ".tmp", "w") as file:
@@ -49,7 +61,8 @@ for line in sys.stdin:
 class ScriptedTrainer:
     """One process. `claims` are the pids it says, its true ones when empty; `new_pid_namespace` makes it pid 1 of its own.
 
-    `prefix` is a command that runs it somewhere else (`nsenter`, `setpriv`), with the `python` that is there.
+    `prefix` is a command that runs it somewhere else (`nsenter`, `setpriv`), with the `python` that is there. With
+    KINETO_IPC_SOCKET_DIR in its environment it takes sockets in that directory, as libkineto does.
     """
 
     def __init__(
