@@ -151,6 +151,7 @@ def test_a_trace_is_followed_to_its_checked_file(room: Room, tmp_path: Path) -> 
         assert trainer.poll() == ""
         assert trainer.poll(mask=1) == ""
         room.until(outcome, CaptureState.RECORDING)
+        room.looked(outcome)
         trainer.write(path, TRACE)
         capture = room.until(outcome, CaptureState.WRITTEN)
         assert capture.file is not None
