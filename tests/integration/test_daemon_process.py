@@ -1,5 +1,7 @@
 """dynolog as a process: what it says at start, how it ends, and that it speaks with the original's command line."""
 
+import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -8,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +213,55 @@ def test_the_service_manager_hears_of_every_turn(tmp_path: Path) -> None:
             hear("READY=1")
             hear("WATCHDOG=1")
         hear("STOPPING=1")
+
+
+@needs_root
+@pytest.mark.root
+def test_the_watchdog_is_not_pinged_while_the_socket_thread_hangs_though_all_others_run(tmp_path: Path) -> None:
+    """Only the main thread is held, as by a debugger: records go on, so another thread's ping would come as well."""
+    records = tmp_path / "records"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        env = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
+        flags = ("--use_file", f"--file_path={records}", "--kernel_monitor_reporting_interval_s=0.1")
+        with running_daemon(tmp_path, *flags, env=env) as daemon:
+            eventually(lambda: records.exists() and heard(manager))
+
+            def others_run_while_it_is_held() -> bool:
+                """False when the thread was caught with the interpreter's lock, which holds all others up as well."""
+                with held(daemon.pid):
+                    heard(manager)
+                    before, deadline = records.stat().st_size, time.monotonic() + 5
+                    while records.stat().st_size < before + 50_000:
+                        if time.monotonic() > deadline:
+                            return False
+                        time.sleep(0.05)
+                    assert heard(manager) == []
+                return True
+
+            eventually(others_run_while_it_is_held)
+            eventually(lambda: b"WATCHDOG=1" in heard(manager))
+
+
+def heard(manager: socket.socket) -> list[bytes]:
+    """All that was said since the last time."""
+    said: list[bytes] = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            said.append(manager.recv(4096, socket.MSG_DONTWAIT))
+    return said
+
+
+@contextlib.contextmanager
+def held(thread: int) -> Iterator[None]:
+    """One thread of another process does not run meanwhile; its siblings do (ptrace(2))."""
+    seize, interrupt, detach, all_kinds = 0x4206, 0x4207, 17, 0x40000000
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    for request in (seize, interrupt):
+        assert ptrace(request, thread, None, None) == 0, os.strerror(ctypes.get_errno())
+    os.waitpid(thread, all_kinds)
+    try:
+        yield
+    finally:
+        assert ptrace(detach, thread, None, None) == 0, os.strerror(ctypes.get_errno())

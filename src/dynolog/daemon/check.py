@@ -6,6 +6,7 @@ import os
 from dynolog.collectors import gpu, tpu
 from dynolog.collectors.registry import declared_catalogue
 from dynolog.daemon.gpu_owners import check_environment_map
+from dynolog.daemon.listen_check import check_addresses
 from dynolog.daemon.wiring import exporter_context, owners_of_metrics
 from dynolog.exporters.registry import EXPORTERS, chosen
 from dynolog.exporters.selection.selected_exporter import Selections
@@ -26,7 +27,7 @@ class _Remarks(logging.Handler):
 
 
 def check_exporters(settings: Settings) -> tuple[str, ...]:
-    """What the exporters remark on their flags. Raises the DynologError that would end the start of the daemon.
+    """Remarks on addresses to listen on and on flags of exporters. Raises the DynologError that would end the start of the daemon.
 
     No socket is opened, nothing is written, and a daemon that runs is not disturbed: its spool is left alone.
     """
@@ -34,6 +35,7 @@ def check_exporters(settings: Settings) -> tuple[str, ...]:
     tpu.check_flags(settings)
     check_environment_map(settings)
     check_rpc(settings)
+    of_addresses = check_addresses(settings)
     remarks = _Remarks()
     root = logging.getLogger()
     root.addHandler(remarks)
@@ -48,7 +50,7 @@ def check_exporters(settings: Settings) -> tuple[str, ...]:
             selections.check(spec)
     finally:
         root.removeHandler(remarks)
-    return tuple(remarks.sentences)
+    return (*of_addresses, *remarks.sentences)
 
 
 def _check_spool(directory: str) -> None:

@@ -74,6 +74,7 @@ class CollectorRun:
         self._not_before_ns = 0
         self._state = CollectorState.STARTING
         self._error = ""
+        self._remedy = ""
         self._said: set[str] = set()
         self._unsaid: list[tuple[str, Exception]] = []
         self._failures_in_row = 0
@@ -92,6 +93,13 @@ class CollectorRun:
     def state(self) -> CollectorState:
         """How it fares."""
         return CollectorState.STALLED if self.is_stalled else self._state
+
+    @property
+    def missing(self) -> str:
+        """What keeps it from working, and what would give it; "" when nothing does, or nothing would."""
+        if self.state is not CollectorState.UNAVAILABLE or not self._remedy:
+            return ""
+        return f"{self.name}: {self._error}"
 
     @property
     def cost_pct(self) -> float:
@@ -236,6 +244,7 @@ class CollectorRun:
         if isinstance(error, SourceUnavailable):
             self._state = CollectorState.UNAVAILABLE
             self._error = str(error)
+            self._remedy = error.remedy
             # Without a remedy the hardware is just not there, which is no reason to worry anybody.
             level = logging.WARNING if error.remedy else logging.INFO
             self._say(f"{self.name} is not available: {error}", level=level)

@@ -123,10 +123,9 @@ class Pipeline:
             return next((run.state for run in self._runs if run.name == name and run.enabled), None)
 
     def missing(self) -> tuple[str, ...]:
-        """One sentence for each collector that cannot work here: what, why, and the remedy."""
-        return tuple(
-            f"{status.name}: {status.error}" for status in self.statuses() if status.state is CollectorState.UNAVAILABLE
-        )
+        """One sentence for each collector that could work here: what, why, and the remedy. What the machine does not have has none."""
+        with self._lock:
+            return tuple(run.missing for run in self._runs if run.enabled and run.missing)
 
     @property
     def records(self) -> int:

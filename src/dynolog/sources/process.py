@@ -79,6 +79,14 @@ def parse_stat(data: bytes) -> ProcessStat:
     )
 
 
+def parse_leader_pid(status: bytes) -> int:
+    """`Tgid` of `/proc/PID/status`: the process that a thread belongs to, itself for one; 0 when it is not there."""
+    for line in status.split(b"\n"):
+        if line.startswith(b"Tgid:") and (digits := line[5:].strip()).isdigit():
+            return int(digits)
+    return 0
+
+
 def parse_namespace_pids(data: bytes) -> tuple[int, ...]:
     """`NSpid` of `/proc/PID/status`: the pid in each nested pid namespace, ours first; () before Linux 4.1 or when it does not parse."""
     for line in data.split(b"\n"):

@@ -268,7 +268,8 @@ def test_a_daemon_that_listens_on_its_socket_only(
     silent: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(service_checks, "default_unix_path", lambda: "d.sock")
+    monkeypatch.setattr(service_checks, "default_unix_path", lambda: "")
+    monkeypatch.setattr(service_checks, "ROOT_UNIX_PATH", "d.sock")
     assert found(check_default_socket, silent) == []
     with running_server(FakeServices(), rpc_unix_socket="d.sock"):
         assert found(check_default_socket, silent) == [

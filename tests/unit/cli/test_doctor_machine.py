@@ -135,7 +135,15 @@ def test_each_capability_is_named_with_what_it_gives(tree: ProcTree) -> None:
     assert "uid 1000, not root" in said[0][1]
     assert said[1][1].startswith("without CAP_SYS_PTRACE: ")
     assert said[1][1].endswith("--cap-add=SYS_PTRACE")
+    # An ambient capability that the bounding set lacks cannot be had.
+    assert "CapabilityBoundingSet=CAP_SYS_PTRACE and AmbientCapabilities=CAP_SYS_PTRACE in its unit" in said[1][1]
+    # The sandbox of the unit without root forbids setns(2) and chroot(2), whatever the capabilities.
+    assert "-> systemctl enable --now dynolog (dynolog.service runs as root)" in said[2][1]
     assert "CAP_SYS_CHROOT, CAP_SETUID, CAP_SETGID" in said[3][1]
+    bare = found(
+        check_capabilities, evidence(tree.host, daemon=local_daemon(msgspec.structs.replace(ROOT, capabilities=0)))
+    )
+    assert "-> CapabilityBoundingSet=CAP_SYS_PTRACE in its unit (systemctl edit dynolog); in a cont" in bare[1][1]
 
 
 def test_a_capability_that_a_flag_needs_is_wrong_to_lack(tree: ProcTree) -> None:

@@ -19,6 +19,7 @@ from dynolog.cli.doctor.trainer_checks import check_trainers
 from dynolog.cli.doctor.walk import Walk, walk
 from dynolog.model.trace_request import NotTraced
 from dynolog.model.trainer import TrainerState
+from dynolog.sources.host_files import HostFiles
 from dynolog.sources.process_privileges import Privileges
 from fakes.doctor import HOME, ROOT, USER, evidence, found, ipc, local_daemon, seen, status, survey
 from fakes.proc_tree import ProcTree
@@ -356,6 +357,42 @@ def test_a_job_is_its_registered_and_its_silent_processes(tree: ProcTree, text: 
     processes = survey(seen(7, job=job("7")), seen(8, job=job("8")), seen(10, job=job("8"), torch=None))
     known = evidence(tree.host, survey=processes, trainers=[trainer(9, job="90210_9", job_id=90219)])
     assert [subject.pid for subject in subjects_of_job(known, text)] == pids
+
+
+def test_a_process_that_the_daemon_knows_by_its_pid_in_a_container_only_is_there_once(tree: ProcTree) -> None:
+    """The kernel did not vouch for it, so the daemon knows no pid of this machine."""
+    inner = seen(PID, job=job("7"), namespace_pids=(PID, 7))
+    tree.process(PID)
+    unverified = trainer(7, host_pid=0, job="90210_7", job_id=90217)
+    known = evidence(tree.host, survey=survey(inner), trainers=[unverified])
+    assert [subject.pid for subject in subjects_of_job(known, "90210_7")] == [PID]
+
+
+def test_the_pid_of_a_thread_means_its_process(tree: ProcTree) -> None:
+    tree.process(PID)
+    tree.process(PID + 3)
+    for pid in (PID, PID + 3):
+        tree.write(f"proc/{pid}/status", f"Name:\tpython\nTgid:\t{PID}\nPid:\t{pid}\n")
+    known = evidence(tree.host)
+    asked = find_subject(known, PID + 3)
+    assert (asked.pid, asked.thread) == (PID, PID + 3)
+    assert walk(asked, known).steps[0].text.startswith(f"{PID + 3} is a thread of pid {PID}: ")
+    assert find_subject(known, PID).thread == 0
+
+
+def test_a_real_process_that_nobody_waited_for_is_a_zombie() -> None:
+    """Its link to its program is gone, as with a thread of the kernel."""
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        known = evidence(HostFiles("/"))
+        said = why(walk(find_subject(known, pid), known), known)
+        assert "it has ended, and only waits for its parent to notice (a zombie)" in said
+        assert f"ps -o pid,stat,args -p {os.getpid()}" in said
+    finally:
+        os.waitpid(pid, 0)
 
 
 def test_without_pytorch_a_jobs_python_processes_are_shown(tree: ProcTree) -> None:

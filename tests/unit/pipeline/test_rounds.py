@@ -238,8 +238,10 @@ def test_only_what_can_be_remedied_is_a_warning(
 
     caplog.set_level("INFO")
     machine.first.on_make = absent
-    machine.start()
+    pipeline = machine.start()
     assert [record.levelname for record in caplog.records] == [level]
+    assert pipeline.missing() == (("first: /sys/class/hwmon: no sensor: run as root",) if remedy else ())
+    assert machine.status("first").error.startswith("/sys/class/hwmon: no sensor"), "a remark in any case"
 
 
 def test_a_collector_that_raises_is_counted_and_its_error_said_once(

@@ -19,7 +19,9 @@ def subjects_of_job(evidence: Evidence, text: str) -> list[Subject]:
         pid = trainer.host_pid or trainer.pid
         # The step of a trainer is in no list, so its base alone must fit.
         if pid not in chosen and parse_job(text.partition(".")[0]).matches(identity_of(trainer.job, trainer.job_id)):
-            chosen[pid] = find_subject(evidence, pid)
+            # One in a container that is known by its pid there only may be among them by its pid here.
+            subject = find_subject(evidence, pid)
+            chosen.setdefault(subject.pid, subject)
     return [chosen[pid] for pid in sorted(chosen)]
 
 

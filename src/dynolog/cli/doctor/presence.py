@@ -25,20 +25,21 @@ def exists(subject: Subject, evidence: Evidence) -> tuple[Finding, ...]:
         return (_absent(subject.pid),)
     stat = subject.seen.facts.stat if subject.seen.facts else None
     if stat is not None and stat.has_ended:
-        return (wrong(_TOPIC, "it has ended, and only waits for its parent to notice (a zombie)"),)
+        parent = f"ps -o pid,stat,args -p {stat.parent_pid} shows its parent; `dyno ps` lists those that can be traced"
+        return (wrong(_TOPIC, "it has ended, and only waits for its parent to notice (a zombie)", parent),)
     if stat is not None and stat.state in ("T", "t"):
         return (wrong(_TOPIC, "it is stopped (state T): it polls nobody", f"kill -CONT {subject.pid}"),)
     age = f", started {duration(subject.age_s)} ago" if subject.age_s is not None else ""
-    return (ok(_TOPIC, f"{subject.command} ({_owner(subject.seen, evidence)}{age})"), *_namesakes(subject, evidence))
+    thread = f"{subject.thread} is a thread of pid {subject.pid}: " if subject.thread else ""
+    who = f"{thread}{subject.command} ({_owner(subject.seen, evidence)}{age})"
+    return (ok(_TOPIC, who), *_namesakes(subject, evidence))
 
 
 def _absent(pid: int) -> Finding:
     try:
         os.kill(pid, 0)  # asks whether there is one; nothing is sent
     except PermissionError:
-        return wrong(
-            _TOPIC, "it is there, and /proc hides it from you (hidepid)", "run it as root: sudo dyno doctor --pid"
-        )
+        return wrong(_TOPIC, "it is there, and /proc hides it from you (hidepid)", f"sudo dyno doctor --pid {pid}")
     except (OSError, OverflowError):
         pass  # no such process
     return wrong(_TOPIC, "no such process is on this machine", "`dyno ps` lists those that can be traced")

@@ -8,7 +8,7 @@ from dynolog.cli.doctor.finding import Finding, note, ok, wrong
 from dynolog.model.errors import DynologError
 from dynolog.rpc.client import Target, call
 from dynolog.rpc.messages import GetVersion, VersionReply
-from dynolog.rpc.unix_path import default_unix_path
+from dynolog.rpc.unix_path import ROOT_UNIX_PATH, default_unix_path
 from dynolog.sources.clock_sync import ClockSync, read_clock_sync
 from dynolog.sources.tcp_listeners import holders, listener_inodes
 
@@ -47,14 +47,17 @@ def check_port(evidence: Evidence) -> Iterator[Finding]:
 def check_default_socket(evidence: Evidence) -> Iterator[Finding]:
     """A daemon that does not answer at the port may do so at the socket that it makes unless told otherwise."""
     target = evidence.target
-    path = default_unix_path()
-    if evidence.status is not None or target.unix or not evidence.is_local or not os.path.exists(path):
+    if evidence.status is not None or target.unix or not evidence.is_local:
         return
-    try:
-        call(Target(unix=path, timeout_s=target.timeout_s), GetVersion(), VersionReply)
-    except DynologError:  # left behind, or closed to us
-        return
-    yield wrong("port", f"a daemon answers on {path}, and not on port {target.port}", f"dyno --unix {path} doctor")
+    # A user's own daemon has another one, and root's is open to everybody.
+    for path in dict.fromkeys((default_unix_path(), ROOT_UNIX_PATH)):
+        if not os.path.exists(path):
+            continue
+        try:
+            call(Target(unix=path, timeout_s=target.timeout_s), GetVersion(), VersionReply)
+        except DynologError:  # left behind, or closed to us
+            continue
+        yield wrong("port", f"a daemon answers on {path}, and not on port {target.port}", f"dyno --unix {path} doctor")
 
 
 def _name(evidence: Evidence, pid: int) -> str:

@@ -11,6 +11,7 @@ from dynolog.cli.doctor.survey import Seen, look_at
 from dynolog.model.trace_request import NotTraced
 from dynolog.model.trainer import TrainerInfo
 from dynolog.sources.open_files import open_links
+from dynolog.sources.process import parse_leader_pid
 
 _LONGEST_COMMAND = 240
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -20,7 +21,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """`pid` is this machine's. `seen` is None when there is no such process here, `hangs` when it did not let itself be looked at.
 
     `age_s` is how long it has run (None: unknown). `sockets` are those of its network namespace. `verdict` is what the daemon says to a
-    request for its trace that starts nothing: None when it would be traced, or was not asked.
+    request for its trace that starts nothing: None when it would be traced, or was not asked. `thread` is the one of its threads that was
+    asked for, 0 for the process itself.
     """
 
     pid: int
@@ -31,6 +33,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     sockets: Sockets = Sockets()
     verdict: NotTraced | None = None
     log_file: str = ""
+    thread: int = 0
 
     @property
     def environment(self) -> dict[str, str]:
@@ -69,9 +72,10 @@ def find_subject(evidence: Evidence, pid: int) -> Subject:
         return Subject(pid=pid, trainer=_claimed(evidence, pid))
     is_here = os.path.exists(evidence.host.path(f"proc/{pid}"))
     here = pid if is_here else _in_namespace(evidence, pid) or pid
-    looks = look_at_each([here], lambda one: look_at(evidence.host, one, whole=True))
-    subject = subject_of(evidence, here, looks.answers.get(here))
-    return msgspec.structs.replace(subject, hangs=bool(looks.hanging))
+    leader = parse_leader_pid((evidence.host.read_text(f"proc/{here}/status") or "").encode()) or here
+    looks = look_at_each([leader], lambda one: look_at(evidence.host, one, whole=True))
+    subject = subject_of(evidence, leader, looks.answers.get(leader))
+    return msgspec.structs.replace(subject, hangs=bool(looks.hanging), thread=here if here != leader else 0)
 
 
 def subject_of(evidence: Evidence, pid: int, seen: Seen | None) -> Subject:

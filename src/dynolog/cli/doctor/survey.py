@@ -76,8 +76,8 @@ def look_at(host: HostFiles, pid: int, *, whole: bool = False) -> Seen | None:
         program = os.path.basename(os.readlink(host.path(f"proc/{pid}/exe")))
     except PermissionError:
         program = ""
-    except OSError:  # a kernel thread
-        return Seen(pid=pid, uid=uid, name=name) if whole else None
+    except OSError:  # a thread of the kernel, or one that has ended and was not waited for
+        return Seen(pid=pid, uid=uid, name=name, facts=_facts(host, pid, b"")) if whole else None
     is_python = "python" in (program or name) or name == _TORCH_NAME
     if not is_python and not whole:
         return Seen(pid=pid, uid=uid, name=name, is_readable=bool(program)) if name == _HOST_ENGINE else None
