@@ -101,7 +101,9 @@ def _on_cluster(
     try:
         client = Client(address, timeout=_CONNECT_S)  # type: ignore[no-untyped-call] # Dask is typed in part
     except OSError as error:
-        raise EngineError(f"no Dask scheduler at {address}: {error}") from error
+        raise EngineError(
+            f"no Dask scheduler at {address} ({error}): start one with `dask scheduler`, or leave --engine out"
+        ) from error
     with client:
         # Names of files may stand for other contents tomorrow: nothing is taken from the cluster's memory.
         folder: Folder = client.submit(scan, list(paths), tuple(ranks), pure=False).result()

@@ -84,5 +84,5 @@ def _print_catalogue(arguments: argparse.Namespace, target: Target) -> int:
         print(text)
     if not text:
         arguments.printed = True
-        raise CommandError(f"no metric like {arguments.filter!r}")
+        raise CommandError(f"no metric like {arguments.filter!r}: without --filter all are listed")
     return DONE

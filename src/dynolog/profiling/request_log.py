@@ -127,7 +127,8 @@ class RequestLog:
         except KeyError:
             raise RequestError(
                 "not_found",
-                f"no request {request_id[:64]!r}: the daemon forgets old ones, and all of them when it restarts",
+                f"no request {request_id[:64]!r}: the daemon forgets old ones, and all of them when it restarts; "
+                "`dyno trace` lists those it has",
             ) from None
 
     def capture(self, capture_id: str) -> Capture:

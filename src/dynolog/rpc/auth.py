@@ -163,7 +163,10 @@ class Gate:
             raise RequestError("bad_request", "a nonce has 16 to 64 ASCII characters")
         signer = await self._signer(signed)
         if signer is None:
-            raise RequestError("unauthenticated", "the signature is wrong: the token is not this daemon's")
+            raise RequestError(
+                "unauthenticated",
+                "the signature is wrong: give the secret of this daemon's --rpc_token_file as --token-file",
+            )
         now_ms = self._clock.wall_ns() // 1_000_000
         if abs(now_ms - signed.time_ms) > self.WINDOW_MS:
             apart_s = (now_ms - signed.time_ms) / 1000

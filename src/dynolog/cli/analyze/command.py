@@ -103,7 +103,9 @@ def _read(
     with readable(", ".join(paths)):
         folder, outcomes = read_ranks(paths, given, engine=engine, modules=modules, show=show)
     if not outcomes:
-        raise CommandError(f"no trace in {', '.join(paths)}")
+        raise CommandError(
+            f"no trace in {', '.join(paths)}: give files that PyTorch wrote (.json, .json.gz), or their folder"
+        )
     notes += folder.notes
     if folder.others:
         notes.append(f"{len(folder.others)} other files were left aside, such as {os.path.basename(folder.others[0])}")

@@ -153,7 +153,7 @@ def trace_command(arguments: argparse.Namespace) -> TraceCommand:
             "where shall the traces be written? Give --log-file, such as --log-file /tmp/trace.json", USAGE
         )
     if not arguments.log_file.isprintable():  # a line break would add keys to the config
-        raise CommandError("--log-file holds a character that cannot be printed", USAGE)
+        raise CommandError("--log-file holds a character that cannot be printed: leave it out", USAGE)
     if not arguments.log_file.startswith("/"):
         raise CommandError(
             f"--log-file {arguments.log_file} must be absolute, such as /tmp/{os.path.basename(arguments.log_file) or 'trace.json'}: the "

@@ -67,7 +67,7 @@ def show(arguments: argparse.Namespace) -> int:
     devices, processor = discover(host), table_of(host)
     events = [event for event in named_events(devices, processor) if arguments.filter.lower() in event.event.lower()]
     if arguments.filter and not events:
-        raise CommandError(f"no event like {arguments.filter!r} on this machine")
+        raise CommandError(f"no event like {arguments.filter!r} on this machine: `dyno perf list` has all of them")
     sets = [] if arguments.filter else set_states(devices, processor, KernelCalls())
     reply = ListReply(processor.name, sets, pmu_states(devices), devices.unusable, events)
     if arguments.json:
