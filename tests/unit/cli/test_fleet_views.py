@@ -29,9 +29,9 @@ def group(*processes: ProcessEntry, **hosts: HostEntry) -> Manifest:
     return Manifest(group_id="g", hosts=list(entries.values()), processes=list(processes))
 
 
-def shown(manifest: Manifest, max_lines: int = 20) -> list[str]:
-    console = Console(file=io.StringIO(), width=120)
-    console.print(draw(manifest, 6 * S, max_lines))
+def shown(manifest: Manifest, max_lines: int = 20, columns: int = 120) -> list[str]:
+    console = Console(file=io.StringIO(), width=columns)
+    console.print(draw(manifest, 6 * S, max_lines, columns))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
@@ -43,6 +43,17 @@ def test_the_slowest_host_stands_first_with_its_states_and_the_time_to_go_below(
     assert lines[1].split()[:6] == ["b", "·", "·", "1", "·", "1"]
     assert lines[2].split()[:6] == ["a", "·", "·", "·", "1", "·"]
     assert lines[-1].endswith("  1 recording, 1 written, 1 failed, about 5.0 s more")
+
+
+@pytest.mark.parametrize("columns", [70, 89, 90])
+def test_a_host_has_one_line_however_narrow_the_terminal_is(columns: int) -> None:
+    facts = {"times": {"pending": 1 * S}, "expected_s": 10.0}
+    hosts = [process(f"gpu-node-000{n}", n, "recording", **facts) for n in (1, 2)]
+    lines = shown(group(*hosts), columns=columns)
+    assert [line.split()[0] for line in lines[:3]] == ["HOST", "gpu-node-0001", "gpu-node-0002"]
+    assert ("━" in lines[1]) == (columns == 90)
+    assert lines[3].endswith("2 recording, about 5.0 s more")
+    assert len(lines) == 4
 
 
 def test_times_are_by_the_clock_of_the_host() -> None:

@@ -2,6 +2,7 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from dynolog.cli.gputrace.live_view import LiveView, draw, fraction
@@ -17,9 +18,9 @@ def recording(pid: int, **changes: object) -> CaptureInfo:
     return capture(pid, state=CaptureState.RECORDING, history=history, expected_s=12.0, **changes)
 
 
-def shown(captures: list[CaptureInfo], max_lines: int = 20) -> list[str]:
-    console = Console(file=io.StringIO(), width=100)
-    console.print(draw(captures, 6 * S, max_lines))
+def shown(captures: list[CaptureInfo], max_lines: int = 20, columns: int = 100) -> list[str]:
+    console = Console(file=io.StringIO(), width=columns)
+    console.print(draw(captures, 6 * S, max_lines, columns))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
@@ -35,6 +36,18 @@ def test_a_line_for_each_process_and_the_sum() -> None:
     assert third.startswith("pid 3          failed")
     assert third.endswith(r"it \x1b[31mdied")
     assert total == "3 processes: 2 recording, 1 failed"
+
+
+@pytest.mark.parametrize("columns", [40, 60, 79, 80])
+def test_a_process_has_one_line_however_narrow_the_terminal_is(columns: int) -> None:
+    lines = shown([recording(41234, rank=10), recording(41235, rank=11)], columns=columns)
+    assert [line.split("  ")[0] for line in lines] == [
+        "pid 41234, rank 10",
+        "pid 41235, rank 11",
+        "2 processes: 2 recording",
+    ]
+    assert all("recording" in line for line in lines)
+    assert ("━" in lines[0]) == (columns == 80)
 
 
 def test_more_processes_than_lines() -> None:

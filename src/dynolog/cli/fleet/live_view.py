@@ -16,6 +16,8 @@ from dynolog.fleet.manifest import HostEntry, Manifest, ProcessEntry
 from dynolog.fleet.trigger import processes_by_host
 
 _REFRESH_PER_S = 2
+_BAR = 20
+_LEAST_WITH_BARS = 90
 _COLUMNS = {
     "waiting": ("planned", "asked", "pending"),
     "delivered": ("delivered",),
@@ -45,19 +47,24 @@ class LiveGroupView:
         self._live.stop()
 
     def _draw(self) -> RenderableType:
-        return draw(self._manifest, time.time_ns(), max(self._console.height - 4, 1))
+        return draw(self._manifest, time.time_ns(), max(self._console.height - 4, 1), self._console.width)
 
 
-def draw(manifest: Manifest, now_wall_ns: int, max_lines: int) -> RenderableType:
-    """At most so many hosts, those with most to do first, and below them the sum with a bar and the time to go."""
+def draw(manifest: Manifest, now_wall_ns: int, max_lines: int, columns: int) -> RenderableType:
+    """At most so many hosts, those with most to do first, and below them the sum with a bar and the time to go.
+
+    A narrow terminal has no room for bars.
+    """
+    bars = columns >= _LEAST_WITH_BARS
     by_host = processes_by_host(manifest)
     hosts = [(host, by_host[host.label]) for host in manifest.hosts if host.label in by_host]
     hosts.sort(key=lambda pair: (_progress(pair[0], pair[1], now_wall_ns), pair[0].label))
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    grid.add_column("HOST")
+    grid.add_column("HOST", no_wrap=True)
     for name in _COLUMNS:
-        grid.add_column(name.upper(), justify="right")
-    grid.add_column("")
+        grid.add_column(name.upper(), justify="right", no_wrap=True)
+    if bars:
+        grid.add_column("", no_wrap=True)
     grid.add_column("REMARK", no_wrap=True, overflow="ellipsis")
     for host, found in hosts[:max_lines]:
         numbers = counts(found)
@@ -65,7 +72,7 @@ def draw(manifest: Manifest, now_wall_ns: int, max_lines: int) -> RenderableType
         grid.add_row(
             Text(printable(host.label)),
             *(Text(str(number) if number else "·", style=style if number else "dim") for number, style in cells),
-            ProgressBar(total=1.0, completed=_progress(host, found, now_wall_ns), width=20, complete_style="cyan"),
+            *((_bar(_progress(host, found, now_wall_ns)),) if bars else ()),
             Text(printable(host.error)),
         )
     done = sum(process.is_final for process in manifest.processes)
@@ -74,8 +81,12 @@ def draw(manifest: Manifest, now_wall_ns: int, max_lines: int) -> RenderableType
     eta = f", about {duration(left_s)} more" if left_s > 0 else ""
     total = ProgressBar(total=max(len(manifest.processes), 1), completed=done, width=40, complete_style="green")
     foot = Table.grid(padding=(0, 2))
-    foot.add_row(total, Text(f"{words_for(manifest.processes)}{more}{eta}", style="dim"))
+    foot.add_row(*((total,) if bars else ()), Text(f"{words_for(manifest.processes)}{more}{eta}", style="dim"))
     return Group(grid, foot)
+
+
+def _bar(done: float) -> ProgressBar:
+    return ProgressBar(total=1.0, completed=done, width=_BAR, complete_style="cyan")
 
 
 def _elapsed_s(host: HostEntry, process: ProcessEntry, now_wall_ns: int) -> float:

@@ -16,6 +16,8 @@ from dynolog.model.capture import CaptureInfo, CaptureState
 from dynolog.model.trace_request import RequestProgress
 
 _REFRESH_PER_S = 4
+_BAR = 24
+_LEAST_WITH_BARS = 80
 _STYLES = {
     CaptureState.PENDING: "dim",
     CaptureState.DELIVERED: "cyan",
@@ -50,26 +52,34 @@ class LiveView:
     def _draw(self) -> RenderableType:
         if self._progress is None:
             return Text("waiting for the daemon", style="dim")
-        return draw(self._progress.captures, time.time_ns() + self._offset_ns, max(self._console.height - 2, 1))
+        now_wall_ns = time.time_ns() + self._offset_ns
+        return draw(self._progress.captures, now_wall_ns, max(self._console.height - 2, 1), self._console.width)
 
 
-def draw(captures: Iterable[CaptureInfo], now_wall_ns: int, max_lines: int) -> RenderableType:
-    """At most so many lines; those that have ended give way to those that go on, and a last line has the sum."""
+def draw(captures: Iterable[CaptureInfo], now_wall_ns: int, max_lines: int, columns: int) -> RenderableType:
+    """At most so many lines; those that have ended give way to those that go on, and a last line has the sum.
+
+    A narrow terminal has no room for bars.
+    """
     ordered = sorted(captures, key=lambda capture: (capture.state.is_final, capture.rank or 0, capture.pid))
     grid = Table.grid(padding=(0, 2))
+    bars = columns >= _LEAST_WITH_BARS
+    for _ in range(4 if bars else 3):
+        grid.add_column(no_wrap=True)  # the remark behind them gives way
     for capture in ordered[:max_lines]:
         time_s = elapsed_s(capture, now_wall_ns)
+        bar = ProgressBar(
+            total=1.0,
+            completed=fraction(capture, time_s),
+            width=_BAR,
+            complete_style="cyan",  # rich's own colours turn grey on a terminal with sixteen
+            finished_style=_STYLES[capture.state],
+        )
         grid.add_row(
             Text(whose(capture)),
             Text("empty" if is_empty(capture) else str(capture.state), style=_STYLES[capture.state]),
             Text("" if time_s is None else duration(time_s), justify="right"),
-            ProgressBar(
-                total=1.0,
-                completed=fraction(capture, time_s),
-                width=24,
-                complete_style="cyan",  # rich's own colours turn grey on a terminal with sixteen
-                finished_style=_STYLES[capture.state],
-            ),
+            *((bar,) if bars else ()),
             Text(printable(_remark(capture, time_s)), overflow="ellipsis", no_wrap=True),
         )
     return Group(grid, Text(summary(ordered), style="dim"))
