@@ -13,7 +13,7 @@ help:
 	@echo "make TARGET, where TARGET is one of"
 	@sed -n 's/^\([a-z-]*\)\( [a-z-]*\)*:.*## \(.*\)/\1\2\t\3/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r names what; do \
 		printf '    %-14s %s\n' "$$names" "$$what"; done
-	@echo "PYTHON=python3.12 before or after it chooses the interpreter (3.11 or newer)."
+	@echo "PYTHON=python3.12 behind it chooses the interpreter (3.11 or newer); FLAGS='--enable_gpu_monitor ...' is for the daemon of \`make run\`."
 
 run: $(VENV)/.run-ready ## set up .venv, then run the daemon in this terminal until Ctrl-C
 	@echo
@@ -24,7 +24,7 @@ run: $(VENV)/.run-ready ## set up .venv, then run the daemon in this terminal un
 	@echo "    $(BIN)/dyno ps                    who can be traced"
 	@echo "    $(BIN)/dyno gputrace --log-file /tmp/trace.json"
 	@echo
-	@exec $(BIN)/dynolog --enable_ipc_monitor --reporting_interval_s=1 --nouse_JSON
+	@exec $(BIN)/dynolog --enable_ipc_monitor --reporting_interval_s=1 --nouse_JSON $(FLAGS)
 
 test: lint torch ## all checks and tests, those on a real PyTorch included (20 minutes)
 	$(BIN)/pytest -q
