@@ -162,7 +162,8 @@ class Cluster:
     def wait_for_trainers(self, *indices: int) -> None:
         def all_are_there() -> bool:
             answer = json.loads(self.dyno("--json", "ps", "--hosts", self.hosts(*indices)).stdout)
-            found = [trainer for host in answer["hosts"] for trainer in host["reply"]["trainers"]]
+            # One that is still slow to answer has no reply yet.
+            found = [trainer for host in answer["hosts"] if "reply" in host for trainer in host["reply"]["trainers"]]
             return len([trainer for trainer in found if "rank" in trainer and "poll_interval_s" in trainer]) == 2 * len(
                 indices
             )
