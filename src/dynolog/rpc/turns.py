@@ -10,6 +10,7 @@ class Turns:
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
+        self._handed_on = False
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -31,6 +32,11 @@ class Turns:
             turn = self._waiting.popleft()
             if not turn.done():  # its client has left
                 turn.set_result(None)
+                self._handed_on = True
                 loop.call_soon(self._next, loop)
                 return
+        if self._handed_on:  # whoever got it works in this very round
+            self._handed_on = False
+            loop.call_soon(self._next, loop)
+            return
         self._taken = False

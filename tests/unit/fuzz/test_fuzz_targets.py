@@ -20,7 +20,8 @@ SOURCES = REPOSITORY / "src" / "dynolog" / "sources"
 # What has no parser of its own, by the reason.
 WITHOUT = {
     "asks the kernel or a library for values that are typed already": (
-        "clock_sync", "pidfd", "statvfs", "own_process", "own_program", "beneath", "dcgm.backend", "dcgm.connection", "dcgm.library",
+        "clock_sync", "pidfd", "statvfs", "own_process", "own_program", "own_rights", "beneath",
+        "dcgm.backend", "dcgm.connection", "dcgm.library",
         "dcgm.profiling", "dcgm.session", "dcgm.structs", "dcgm.watching", "dcgm.reader", "nvml.backend", "nvml.gpm", "nvml.gpu",
         "nvml.instance", "nvml.memory", "nvml.probes", "nvml.processes", "nvml.rates", "nvml.session", "nvml.xid", "perf_event.bank",
         "perf_event.descriptors", "perf_event.group", "perf_event.one_off", "perf_event.refusal", "perf_event.syscall", "amdgpu.smi",

@@ -62,3 +62,35 @@ def test_one_whose_client_has_left_costs_no_turn_and_holds_up_nobody() -> None:
         await asyncio.wait_for(turns.take(), 5)
 
     asyncio.run(story())
+
+
+def test_who_comes_in_the_round_in_which_the_last_of_a_queue_works_has_the_next() -> None:
+    """Its turn is that round's, though nobody waits any more."""
+
+    async def story() -> list[int]:
+        turns = Turns()
+        loop = asyncio.get_running_loop()
+        rounds = 0
+        worked: list[int] = []
+
+        def count() -> None:
+            nonlocal rounds
+            rounds += 1
+            if len(worked) < 4:
+                loop.call_soon(count)
+
+        async def work() -> None:
+            await turns.take()
+            worked.append(rounds)
+
+        async def come_late() -> None:
+            while len(worked) < 2:
+                await asyncio.sleep(0)
+            await asyncio.gather(work(), work())
+
+        loop.call_soon(count)
+        await asyncio.gather(work(), work(), come_late())
+        return worked
+
+    worked = asyncio.run(story())
+    assert len(set(worked)) == len(worked), f"two in one round: {worked}"
